@@ -1,7 +1,7 @@
-//! What only holds between options.
+//! Rules between options.
 //!
-//! What it is: one small function for each rule that needs two options, or two sections. What it
-//! knows: what the walk found. What it must never know: how it was written.
+//! What it is: one small function for each rule that concerns two options or two sections. What it depends on: the
+//! result of the walk. What it must never depend on: the text of the file.
 
 mod access_log;
 mod addresses;
@@ -29,7 +29,7 @@ use crate::walk::Section;
 
 pub use routes::shadowed;
 
-/// Adds a fault for every rule that is broken.
+/// Adds a fault for every violated rule.
 pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
     let of = |kind: &str| sections.iter().filter(|s| s.kind.name == kind).collect::<Vec<_>>();
     let (pools, listeners) = (of("pool"), of("listener"));
@@ -93,7 +93,7 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
     taken_twice(sections, faults);
 }
 
-/// A pool has one kind of worker: programs, a database or a handler.
+/// A pool must have exactly one kind of worker: programs, a database, servers or a handler.
 fn worker_kind(pool: &Section, faults: &mut Vec<Fault>) {
     let title = format!("`[pool.{}]`", pool.name);
     let kinds = ["program", "database", "servers", "handler"];
@@ -118,7 +118,7 @@ fn worker_kind(pool: &Section, faults: &mut Vec<Fault>) {
     }
 }
 
-/// `min` and `spare` lie within `max`.
+/// `min` and `spare` must be at most `max`.
 fn worker_counts(workers: &Group, faults: &mut Vec<Fault>) {
     let Some(max) = workers.number("max") else { return };
     for name in ["min", "spare"] {
@@ -126,7 +126,7 @@ fn worker_counts(workers: &Group, faults: &mut Vec<Fault>) {
         if number <= max {
             continue;
         }
-        // A default is never beyond `max`: 1 and 0 fit into every range.
+        // A default is never above `max`: 1 and 0 are in every range.
         let Some(place) = workers.place(name) else { continue };
         let range = workers.place("max") == Some(place.clone());
         let fault = Fault::at(place, format!("`{name}` = {number} is more than `max` = {max}"))
@@ -139,7 +139,7 @@ fn worker_counts(workers: &Group, faults: &mut Vec<Fault>) {
     }
 }
 
-/// A reply that goes from pool to pool reaches a client some day.
+/// A reply that is passed from pool to pool must finally reach a client.
 fn cycles(pools: &[&Section], faults: &mut Vec<Fault>) {
     let index: HashMap<&str, usize> =
         pools.iter().enumerate().map(|(at, pool)| (pool.name.as_str(), at)).collect();
@@ -150,7 +150,7 @@ fn cycles(pools: &[&Section], faults: &mut Vec<Fault>) {
             _ => None,
         })
         .collect();
-    // Every pool has one way on at most, so a walk that marks where it was finds each cycle once.
+    // Every pool has at most one `then`, so a search that marks the visited pools finds each cycle once.
     let mut walked_from = vec![None; pools.len()];
     for start in 0..pools.len() {
         let mut at = start;
@@ -175,7 +175,7 @@ fn cycles(pools: &[&Section], faults: &mut Vec<Fault>) {
 fn cycle(pools: &[&Section], ring: &[usize]) -> Fault {
     let mut names: Vec<&str> = ring.iter().map(|at| pools[*at].name.as_str()).collect();
     names.push(names[0]);
-    // The last line of the circle is the one that closes it.
+    // The fault is at the `then` that stands last in the file, because it closes the cycle.
     let place = ring
         .iter()
         .filter_map(|at| pools[*at].group.place("then"))
@@ -186,12 +186,12 @@ fn cycle(pools: &[&Section], ring: &[usize]) -> Fault {
         .mend("remove one `then` of the circle")
 }
 
-/// No two listeners (and not the admin address either) stand on one address.
+/// Two listeners, or a listener and the admin address, must not use the same address.
 fn taken_twice(sections: &[Section], faults: &mut Vec<Fault>) {
     let mut taken: Vec<(&Section, &Address)> = Vec::new();
     for section in sections {
         let Some(Value::Address(address)) = section.group.value("listen") else { continue };
-        // UDP and TCP have ports of their own.
+        // UDP and TCP have separate ports.
         let datagrams = |section: &Section| section.group.is("protocol", Protocol::Datagrams);
         let conflict = taken.iter().find(|(other, there)| {
             overlap(there, address)
@@ -213,14 +213,14 @@ fn taken_twice(sections: &[Section], faults: &mut Vec<Fault>) {
     }
 }
 
-/// Whether the system would refuse the second of two addresses. Port 0 is another port every time.
+/// Whether the system would refuse the second of two addresses. With port 0 each listener gets another port.
 fn overlap(one: &Address, other: &Address) -> bool {
     match (one, other) {
         (Address::Unix(one), Address::Unix(other)) => one == other,
         (Address::Inherited(one), Address::Inherited(other)) => one == other,
         (Address::Internet(one), Address::Internet(other)) => {
             let takes = |one: &SocketAddr, other: &SocketAddr| {
-                // Every IPv6 address is every IPv4 address too.
+                // The unspecified IPv6 address includes every IPv4 address.
                 one.ip().is_unspecified() && (one.is_ipv6() || other.is_ipv4())
             };
             let overlap = takes(one, other) || takes(other, one) || one.ip() == other.ip();

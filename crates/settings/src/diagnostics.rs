@@ -1,7 +1,7 @@
-//! Errors with place and mend.
+//! Errors with location and suggested fix.
 //!
-//! What it is: the faults of a source, placed (line, column, word) and rendered for people. What it
-//! knows: a text and spans of it. What it must never know: an option.
+//! What it is: the faults of a source, located (line, column, word) and rendered as text. What it depends on: a text
+//! and spans of it. What it must never depend on: an option.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,13 +13,14 @@ use crate::mask;
 use crate::source::Source;
 use crate::sources::Sources;
 
-/// How many errors are rendered at most; the rest is counted.
+/// The maximum number of rendered errors. The rest is counted.
 const RENDERED_MAX: usize = 100;
 
-/// Of a longer line only the word is shown, so that one line of a broken file cannot fill a screen.
+/// Of a line that is longer than this number of bytes only the word is shown, so that one line of a broken file cannot
+/// fill a screen.
 const LINE_SHOWN_MAX: usize = 240;
 
-/// Everything that is wrong with a source, in its order. [`fmt::Display`] renders all of it.
+/// All errors of a source, in its order. [`fmt::Display`] renders all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostics {
     /// The names of the files, and their texts without secrets.
@@ -30,32 +31,32 @@ pub struct Diagnostics {
 /// One error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The name of the file in which it is.
+    /// The name of the file that contains the error.
     pub file: String,
-    /// Its line, from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// The column of the word in characters, from 1.
+    /// The column of the word in characters, counted from 1.
     pub column: usize,
-    /// The word as it stands in the source; empty where something is missing.
+    /// The word as it is written in the source. It is empty if something is missing.
     pub word: String,
-    /// What was found.
+    /// What is wrong.
     pub message: String,
-    /// What is expected in its place, or the nearest valid word.
+    /// What is expected instead, or the nearest valid word.
     pub expected: Option<String>,
-    /// What to write instead.
+    /// The suggested fix.
     pub mend: Option<String>,
-    /// The word in its file, in bytes.
+    /// The position of the word in its file, in bytes.
     span: Range<usize>,
     /// The number of the file.
     number: usize,
-    /// The source itself could not be read, so that there is no line to show.
+    /// The source itself could not be read, so there is no line to show.
     unread: bool,
 }
 
 impl Diagnostics {
-    /// Places the faults of a source in its lines.
+    /// Locates the faults of a source in its lines.
     ///
-    /// Where a part of the text could not be read, nothing is called missing: it may stand there.
+    /// If a part of the text could not be parsed, nothing is reported as missing: it may be in that part.
     pub(crate) fn of(sources: &Sources, mut faults: Vec<Fault>) -> Self {
         let shown = sources.mapped(mask::source);
         let lines = |number: usize| {
@@ -80,7 +81,7 @@ impl Diagnostics {
         Self { sources: shown, list }
     }
 
-    /// A source that could not even be read.
+    /// Returns the error of a source that could not be read.
     pub(crate) fn unread(name: &str, message: String, mend: String) -> Self {
         let diagnostic = Diagnostic {
             file: name.to_owned(),
@@ -100,7 +101,7 @@ impl Diagnostics {
         }
     }
 
-    /// The errors in the order of the source; there is at least one.
+    /// Returns the errors in the order of the source. There is at least one.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
         self.list.iter()
     }
@@ -118,8 +119,8 @@ impl Diagnostics {
                 if let Some(expected) = &diagnostic.expected {
                     marker = marker.label(expected.as_str());
                 }
-                // The renderer shows the first 32 control characters, and passes the next 32 through;
-                // the dot has as many bytes, so that the span holds.
+                // The renderer shows the first 32 control characters, and passes the next 32 through. The dot has the
+                // same number of bytes, so the span stays valid.
                 let line = line.replace(|c| matches!(c, '\u{80}'..='\u{9f}'), "·");
                 let snippet = Snippet::source(line).line_start(diagnostic.line).path(name);
                 title.element(snippet.annotation(marker))
@@ -171,7 +172,7 @@ impl fmt::Display for Diagnostics {
     }
 }
 
-/// The first line that a span touches, and the part of the span that lies in it.
+/// Returns the first line that a span touches, and the part of the span on that line.
 fn shown_line<'a>(text: &'a str, span: &Range<usize>) -> (&'a str, Range<usize>) {
     let start = text[..span.start].rfind('\n').map_or(0, |newline| newline + 1);
     let end = text[span.start..].find('\n').map_or(text.len(), |newline| span.start + newline);
@@ -180,7 +181,7 @@ fn shown_line<'a>(text: &'a str, span: &Range<usize>) -> (&'a str, Range<usize>)
     (line, clip(span.start)..clip(span.end))
 }
 
-/// What of a text is masked, each run of it once.
+/// Returns the masked parts of a text, each distinct part once.
 fn pieces(text: &str, masked: &str) -> Vec<String> {
     let mut pieces = Vec::new();
     let mut piece = String::new();
@@ -193,18 +194,18 @@ fn pieces(text: &str, masked: &str) -> Vec<String> {
     }
     pieces.push(piece);
     pieces.retain(|piece| !piece.is_empty());
-    // A longer one may have a shorter one in it.
+    // The longest first: a longer part may contain a shorter one.
     pieces.sort_by_key(|piece| std::cmp::Reverse(piece.len()));
     pieces.dedup();
     pieces
 }
 
-/// A text of a fault without passwords that it may repeat.
+/// Returns a text of a fault with the passwords masked that it may repeat.
 fn shown(text: &str) -> String {
     printable(&mask::message(text))
 }
 
-/// A text whose hidden characters, which could disturb a terminal or its reader, are escaped.
+/// Returns a text in which hidden characters are escaped, because they could disturb a terminal or mislead its reader.
 fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for c in text.chars() {
@@ -216,11 +217,11 @@ fn printable(text: &str) -> String {
     printable
 }
 
-/// The places of a text, which are asked for in their order.
+/// Converts positions in a text to lines and columns. The positions must be passed in ascending order.
 struct Lines<'a> {
     text: &'a str,
     masked: &'a str,
-    /// The last place, its line and its column, from 1.
+    /// The last position, its line and its column, counted from 1.
     at: usize,
     line: usize,
     column: usize,

@@ -1,19 +1,19 @@
-//! An error on its way: a place and what is said of it. `diagnostics` makes a line and a column of it.
+//! An error before it is rendered: a span and messages. `diagnostics` converts the span to a line and a column.
 
 use std::ops::Range;
 
-/// How far a fault can be trusted when the text around it could not be read.
+/// How reliable a fault is when the text around it could not be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trust {
     /// The text is not TOML here.
     Syntax,
-    /// Something that was read is wrong.
+    /// A value that was parsed is wrong.
     Found,
-    /// Something was not found: it may stand where the text could not be read.
+    /// Something is missing. It may be in a part that could not be parsed.
     Absent,
 }
 
-/// An error on its way: a place in bytes and what is said of it.
+/// An error before it is rendered: a span in bytes and messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) span: Range<usize>,
@@ -24,41 +24,41 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    /// Something wrong at `span`.
+    /// Returns a fault at `span`.
     pub(crate) fn at(span: Range<usize>, message: impl Into<String>) -> Self {
         Self { span, trust: Trust::Found, message: message.into(), expected: None, mend: None }
     }
 
-    /// What is expected in its place.
+    /// Adds what is expected at this place.
     pub(crate) fn expected(mut self, expected: impl Into<String>) -> Self {
         self.expected = Some(expected.into());
         self
     }
 
-    /// What to write instead.
+    /// Adds a suggested fix.
     pub(crate) fn mend(mut self, mend: impl Into<String>) -> Self {
         self.mend = Some(mend.into());
         self
     }
 
-    /// Changes all that is said.
+    /// Changes all texts of the fault.
     pub(crate) fn reworded(&mut self, reword: impl Fn(&str) -> String) {
         self.message = reword(&self.message);
         self.expected = self.expected.as_deref().map(&reword);
         self.mend = self.mend.as_deref().map(&reword);
     }
 
-    /// How far it can be trusted.
+    /// Sets how reliable the fault is.
     pub(crate) fn trust(mut self, trust: Trust) -> Self {
         self.trust = trust;
         self
     }
 }
 
-/// The nearest place at or before `at` where a character begins.
+/// Returns the nearest position at or before `at` where a character begins.
 pub(crate) fn floor(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
-    // Three steps at most: that long is a character of UTF-8.
+    // At most three steps, because a UTF-8 character has at most four bytes.
     while !text.is_char_boundary(at) {
         at -= 1;
     }

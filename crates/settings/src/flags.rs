@@ -1,8 +1,8 @@
-//! A configuration from a command line.
+//! Configurations from a command line.
 //!
-//! What it is: flags laid into the same tree as a file, so that they meet the same table, the same
-//! checks and the same errors, which point into the command line. What it knows: paths of options.
-//! What it must never know: how the flags are called.
+//! What it is: flags that are put into the same tree as a file, so that they use the same table, the same checks and
+//! the same errors. The errors point into the command line. What it depends on: paths of options. What it must never
+//! depend on: the names of the flags.
 
 use std::ops::Range;
 
@@ -14,25 +14,25 @@ use crate::source::{COMMAND, Source};
 use crate::sources::Sources;
 use crate::tree::{Entry, Node, Raw, Table};
 
-/// How the command line is called in an error.
+/// The name of the command line in an error.
 const NAME: &str = "command line";
 
-/// One option that the command line sets.
+/// An option that the command line sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flag {
-    /// The option, like `listener.main.listen` or `pool.main.workers`.
+    /// The path of the option, like `listener.main.listen` or `pool.main.workers`.
     pub path: String,
-    /// What it is set to.
+    /// The value of the option.
     pub value: FlagValue,
-    /// How it stood on the command line, like `--listen :7000`; empty when it was not written but
-    /// follows from the command.
+    /// The text on the command line, like `--listen :7000`. It is empty if the flag was not written but follows from
+    /// the command.
     pub shown: String,
 }
 
-/// What a flag sets an option to.
+/// The value of a flag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FlagValue {
-    /// A text, a word, an address, a duration, a size with a unit.
+    /// A text, a word, an address, a duration, or a size with a unit.
     Text(String),
     /// A whole number.
     Integer(i64),
@@ -42,11 +42,11 @@ pub enum FlagValue {
     Table(Vec<(String, String)>),
 }
 
-/// Makes a configuration of a command line, or says everything that is wrong with it.
+/// Returns the configuration of a command line.
 ///
 /// # Errors
 ///
-/// All errors of the command line at once, pointing into it as it was written.
+/// Returns all errors of the command line. They point into its text.
 pub fn from_flags(flags: &[Flag]) -> Result<Configuration, Diagnostics> {
     let mut text = COMMAND.to_owned();
     let mut table = Table::new();
@@ -63,7 +63,8 @@ pub fn from_flags(flags: &[Flag]) -> Result<Configuration, Diagnostics> {
     configuration(&Sources::from(&source), &table, &|variable| std::env::var(variable).ok(), faults)
 }
 
-/// Adds a flag to the rendered command line; the span is its value's where that can be told.
+/// Appends a flag to the rendered command line. Returns the span of its value, or of the whole flag if the value cannot
+/// be located.
 fn append(text: &mut String, flag: &Flag) -> Range<usize> {
     let shown: String =
         flag.shown.chars().map(|c| if exchange::is_hidden(c) { ' ' } else { c }).collect();
@@ -103,7 +104,7 @@ fn raw(value: &FlagValue, span: &Range<usize>) -> Raw {
     }
 }
 
-/// Sets the option at `path`; gives back the path that is taken.
+/// Sets the option at `path`. Returns the path that is already set, if there is one.
 fn insert<'a>(table: &mut Table, path: &'a str, node: Node) -> Result<(), &'a str> {
     let place = node.span.clone();
     let Some((head, rest)) = path.split_once('.') else {

@@ -1,8 +1,8 @@
 // tidy: table
-//! What options are called here that have other names in HAProxy, nginx, Envoy or Caddy, and which of
-//! them do not exist. A typing error is the business of `nearest`.
+//! Names of options in HAProxy, nginx, Envoy and Caddy: their names here, or that the options do not exist. `nearest`
+//! handles typing errors.
 
-/// Where something was written.
+/// The place of an option in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     Listener,
@@ -15,7 +15,7 @@ pub(crate) enum Scope {
 }
 
 impl Scope {
-    /// That of the options that are read at a place of this title.
+    /// Returns the scope of a table with this title.
     pub(crate) fn of(title: &str) -> Self {
         match title {
             "`route`" => Self::Route,
@@ -221,14 +221,15 @@ const OPTIONS: &[Advice] = &[
     ),
 ];
 
-/// What to do instead of an option that is called otherwise here, or does not exist.
+/// Returns advice for an option that has another name here, or does not exist.
 pub(crate) fn option(scope: Scope, written: &str) -> Option<&'static str> {
     let written = written.to_ascii_lowercase().replace('-', "_");
     let fits = |advice: &&Advice| advice.scope == scope && advice.names.contains(&&*written);
     OPTIONS.iter().find(fits).map(|advice| advice.advice)
 }
 
-/// The option that an advice names as the same, if it does: then that is not missing as well.
+/// Returns the option that an advice names as the equivalent, if there is one. This option is then not reported as
+/// missing.
 pub(crate) fn meant(advice: &'static str) -> Option<&'static str> {
     advice.strip_prefix("it is called `")?.split('`').next()
 }
@@ -272,14 +273,14 @@ const WORDS: &[(&str, &[&str], &str)] = &[
     ),
 ];
 
-/// What to write instead of a word that is called otherwise here, or does not exist.
+/// Returns advice for a word that has another name here, or does not exist.
 pub(crate) fn word(option: &str, written: &str) -> Option<&'static str> {
     let written = written.to_ascii_lowercase().replace('_', "-");
     let found = WORDS.iter().find(|(of, words, _)| *of == option && words.contains(&&*written));
     found.map(|(_, _, advice)| *advice)
 }
 
-/// Whether a path of a route is surely meant as a regular expression.
+/// Whether a path of a route is certainly a regular expression.
 pub(crate) fn is_regex(path: &str) -> bool {
     path.starts_with(['^', '~'])
         || path.len() > 1 && path.ends_with('$')
@@ -288,7 +289,7 @@ pub(crate) fn is_regex(path: &str) -> bool {
             .any(|part| path.contains(part))
 }
 
-/// What to do instead of a regular expression.
+/// The advice for a regular expression.
 pub(crate) const INSTEAD_OF_REGEX: &str = "write a `prefix`, or a `pattern` in which `*` stands for any characters but slashes and `**` for any";
 
 #[cfg(test)]
@@ -307,7 +308,7 @@ mod tests {
         for Advice { scope, names, .. } in OPTIONS {
             for name in *names {
                 let known = options_of(*scope).and_then(|all| options::find(all, name));
-                // One of another kind of pool is not there.
+                // Options of one kind of pool are excluded.
                 let of_all = known.is_some_and(|known| known.of == options::Of::Any);
                 assert!(!of_all, "{name} is an option of {scope:?}");
                 let again =

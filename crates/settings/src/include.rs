@@ -1,7 +1,7 @@
 //! The files that a configuration includes.
 //!
-//! What it is: `include = "conf.d/*.toml"` at the top of a file, made into the paths that it stands for. What it must
-//! never know: what is in those files.
+//! What it is: the expansion of `include = "conf.d/*.toml"` at the top of a file into paths. What it must never depend
+//! on: the content of those files.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use crate::sources::Sources;
 use crate::table::INCLUDE;
 use crate::tree::{self, Node, Raw};
 
-/// Files that one configuration may have.
+/// The maximum number of files of one configuration.
 const FILES_MAX: usize = 1000;
 
-/// Adds the files that the file at `path` includes; `read` reads one.
+/// Adds the files that the file at `path` includes. `read` reads one file.
 pub(crate) fn included(
     path: &Path,
     source: &Source,
@@ -73,8 +73,8 @@ fn add(
     }
 }
 
-/// The files that a pattern stands for, by name. `*` in the last part stands for any characters; a hidden file must be
-/// named.
+/// Returns the files that match a pattern, sorted by name. `*` in the last part matches any characters. A hidden file
+/// must be named.
 fn matching(folder: &Path, pattern: &str) -> io::Result<Vec<PathBuf>> {
     let whole = folder.join(pattern);
     let name = whole.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
@@ -98,7 +98,7 @@ fn matching(folder: &Path, pattern: &str) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Whether a name fits a pattern in which `*` stands for any characters.
+/// Whether a name matches a pattern in which `*` matches any characters.
 fn fits(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,

@@ -1,25 +1,26 @@
-//! Every option declared once.
+//! Every option, declared once.
 //!
-//! What it is: the table of options and what is made of it: the parsed [`Configuration`], errors
-//! with place and mend, the reference page. What it depends on: names, types, defaults, ranges. What it
-//! must never depend on: a socket, a thread, a runtime; what an option is used for.
+//! What it is: the table of options and everything that is generated from it: the parsed [`Configuration`], errors with
+//! location and suggested fix, the reference page. What it depends on: names, types, defaults, ranges. What it must
+//! never depend on: a socket, a thread, a runtime; what an option is used for.
 //!
-//! An option is one row, at the field of the `model` that it fills: name, type, range, default, meaning, and
-//! whether a reload changes it. The parser, the defaults, the reference page and the reload rule are made from it;
-//! `options::declare` says how rows are written.
+//! An option is one row, at the field of the `model` that it fills: name, type, range, default, meaning, and whether a
+//! reload changes it. The parser, the defaults, the reference page and the reload rule are generated from the rows.
+//! `options::declare` describes how rows are written.
 //!
-//! The way of a file: `tree` (TOML with places, recovering from errors) → `walk` (the rows laid over the tree) →
-//! `checks` (what only holds between options) → the model. Faults are collected on the whole way; the model is
-//! filled only from a file without any.
+//! A file is processed in four steps: `tree` (TOML with locations, with recovery from errors) → `walk` (matches the
+//! tree with the rows) → `checks` (rules between options) → the model. Faults are collected in all steps. The model is
+//! filled only if there are none.
 //!
-//! The layers; each module imports only from those above its own, or from an earlier one of the same line:
+//! The layers. Each module imports only from the layers above its own, or from an earlier module of the same line:
 //!
-//! - `quantities` (numbers with units), `values` (addresses, keys and the like, and how they are read);
-//! - `options` (what a row is), `model` (the rows, and the typed configuration), `table` (its sections), `shown`;
-//! - `source`, `fault`, `tree`, `sources`, `diagnostics`, `remarks`: files, and errors at their places in them;
-//! - `walk`: what is in the file, option by option;
+//! - `quantities` (numbers with units), `values` (addresses, keys and similar values, and how they are read);
+//! - `options` (the definition of a row), `model` (the rows, and the typed configuration), `table` (its sections),
+//!   `shown`;
+//! - `source`, `fault`, `tree`, `sources`, `diagnostics`, `remarks`: files, and errors at their locations in them;
+//! - `walk`: the content of the file, option by option;
 //! - `checks`: rules between options;
-//! - `parse`, `flags`, `include`, `load`: the ways in; `reload`, `secrets` and `reference` answer questions about
+//! - `parse`, `flags`, `include`, `load`: the entry points; `reload`, `secrets` and `reference` answer questions about
 //!   configurations and the table.
 //!
 //! ```

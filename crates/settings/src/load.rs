@@ -1,7 +1,7 @@
 //! Reading a configuration file.
 //!
-//! What it is: the one place of this room that opens a file. What it knows: paths and bytes. What
-//! it must never know: what is in them.
+//! What it is: the only module of this crate that opens a file. What it depends on: paths and bytes. What it must never
+//! depend on: the content of the file.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::Read;
@@ -18,40 +18,40 @@ use crate::parse::parse;
 use crate::source::Source;
 use crate::sources::Sources;
 
-/// The largest configuration file in bytes.
+/// The maximum size of a configuration file, in bytes.
 pub const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// Reads and parses a file, with the daemon's environment at hand.
+/// Reads and parses a file. Variables are looked up in the environment of the daemon.
 ///
 /// # Errors
 ///
-/// All errors of the file at once; also a file that is missing, unreadable, too large or not UTF-8.
+/// Returns all errors of the file. A file that is missing, unreadable, too large or not UTF-8 is an error too.
 pub fn load(path: &Path) -> Result<Configuration, Diagnostics> {
     parse(&source(path)?, &|variable| std::env::var(variable).ok())
 }
 
-/// Reads a file, with those that it includes, for whoever has remarks on it.
+/// Reads a file and the files that it includes, for callers that place remarks in it.
 ///
 /// # Errors
 ///
-/// When it is missing, unreadable, too large or not UTF-8.
+/// Returns an error if the file is missing, unreadable, too large or not UTF-8.
 pub fn source(path: &Path) -> Result<Sources, Diagnostics> {
     let source = source_of(path, File::open(path))?;
     Ok(included(path, &source, regular))
 }
 
-/// Reads again the files of a daemon that serves. Nothing may be waited for here: a pipe that the settings
-/// were read from at the start has nothing more to say, and a FIFO may never have.
+/// Reads the files of a running daemon again. This must not block: a pipe that the settings were read from at startup
+/// is at its end, and a FIFO may never have data.
 ///
 /// # Errors
 ///
-/// As of [`source`]; also when it is no regular file.
+/// Returns the errors of [`source`], and an error if the path is not a regular file.
 pub fn source_again(path: &Path) -> Result<Sources, Diagnostics> {
     let source = regular(path)?;
     Ok(included(path, &source, regular))
 }
 
-/// Reads a regular file, without waiting for anything.
+/// Reads a regular file without blocking.
 fn regular(path: &Path) -> Result<Source, Diagnostics> {
     let is_odd = |found: std::io::Result<Metadata>| {
         found.is_ok_and(|found| !found.is_file() && !found.is_dir())
@@ -63,7 +63,8 @@ fn regular(path: &Path) -> Result<Source, Diagnostics> {
         let name = path.display().to_string();
         Err(Diagnostics::unread(&name, message.to_owned(), mend.to_owned()))
     };
-    // To open a device can do something. What is opened is looked at again: it may be another file.
+    // Opening a device can have side effects, so the path is checked before. The open file is checked again, because it
+    // may be another file.
     if is_odd(std::fs::metadata(path)) {
         return refused();
     }
@@ -73,8 +74,8 @@ fn regular(path: &Path) -> Result<Source, Diagnostics> {
     }
 }
 
-/// Opens a file for reading. Neither the opening nor reading waits: a pipe would until somebody writes, and
-/// some files of the kernel, such as `/proc/kmsg`, until there is something new.
+/// Opens a file for reading. Neither opening nor reading blocks: a pipe would block until a writer opens it, and some
+/// files of the kernel, such as `/proc/kmsg`, until there is new data.
 fn open_without_waiting(path: &Path) -> std::io::Result<File> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     OpenOptions::new().read(true).custom_flags(flags).open(path)
@@ -104,7 +105,7 @@ fn source_of(path: &Path, opened: std::io::Result<File>) -> Result<Source, Diagn
     Ok(Source { name, text })
 }
 
-/// Points at the first byte that is not UTF-8: what is before it reads the same either way.
+/// Returns an error at the first byte that is not UTF-8. The text before it is the same in both encodings.
 fn not_utf8(name: &str, bytes: &[u8]) -> Diagnostics {
     let text = String::from_utf8_lossy(bytes).into_owned();
     let at = bytes.utf8_chunks().next().map_or(0, |chunk| chunk.valid().len());
@@ -114,7 +115,7 @@ fn not_utf8(name: &str, bytes: &[u8]) -> Diagnostics {
     Diagnostics::of(&Sources::from(&Source { name: name.to_owned(), text }), vec![fault])
 }
 
-/// At most one byte more than is allowed, so that an endless file ends.
+/// Reads at most one byte more than is allowed, so that an endless file ends.
 fn read(file: File) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;

@@ -1,11 +1,12 @@
-//! What of a configuration no error shows: errors are logged, and a log is read by more people than the file.
+//! Masks the parts of a configuration that no error shows: errors are logged, and more people read a log than the file.
 //!
-//! A secret does not belong into a configuration, but it stands in some: as a variable or an argument of a program, in
-//! the address of a database, as a field of HTTP, in an option that is misspelt. So a value is shown only where its
-//! option is known to have none ([`Shows`]), and a word that is neither the name of an option nor a value is hidden.
-//! What is hidden keeps its length in bytes and its lines, so that spans of the text hold.
+//! A secret should not be in a configuration, but some configurations contain one: as a variable or an argument of a
+//! program, in the address of a database, as an HTTP field, in a misspelt option. So a value is shown only if its
+//! option is known to contain no secret ([`Shows`]), and a word that is neither the name of an option nor a value is
+//! hidden. Hidden text keeps its length in bytes and its lines, so that spans of the text stay valid.
 //!
-//! The time is linear in the length of a text, whatever stands in it: somebody else may have written it.
+//! The running time is linear in the length of a text with any content, because the text may come from an untrusted
+//! author.
 
 use std::ops::Range;
 
@@ -13,26 +14,27 @@ use crate::options::Shows;
 use crate::shown as options;
 use crate::source::COMMAND;
 
-/// What a value begins with that is a place and no secret.
+/// Prefixes of values that name a place and are not secrets.
 const PLACES: [&str; 2] = ["env:", "file:"];
-/// Shorter words of a value are hidden only in quotes.
+/// Words of a value that are shorter than this number of bytes are hidden only in quotes.
 const WORD_MIN: usize = 4;
-/// Behind these a password stands in an address.
+/// Parameters in an address that are followed by a password.
 const PARAMETERS: [&str; 3] = ["password=", "passwd=", "pwd="];
 
-/// A configuration without its secrets.
+/// Returns a configuration with its secrets masked.
 pub(crate) fn source(text: &str) -> String {
     let mut hidden = addresses(text);
     hidden.extend(values(text));
     blank(text, hidden)
 }
 
-/// A text of ours that may repeat a value.
+/// Returns a message, which may repeat a value, with passwords masked.
 pub(crate) fn message(text: &str) -> String {
     blank(text, addresses(text))
 }
 
-/// A text of ours without a piece of a value, also where it is cut short, escaped, or read as a text is.
+/// Returns a message with a part of a value masked, also if the message contains the part truncated, escaped, or
+/// unescaped.
 pub(crate) fn piece(text: &str, piece: &str) -> String {
     let read = unescaped(piece);
     let short = |piece: &str, length: usize| piece.chars().take(length).collect::<String>();
@@ -44,7 +46,7 @@ pub(crate) fn piece(text: &str, piece: &str) -> String {
             if form.len() >= WORD_MIN {
                 text = text.replace(form, &"*".repeat(form.chars().count()));
             } else if !form.is_empty() {
-                // Within words it would be found by chance.
+                // Within words it would match by chance.
                 let stars = "*".repeat(form.chars().count());
                 for quote in ['`', '"', '\''] {
                     let hidden = format!("{quote}{stars}{quote}");
@@ -57,7 +59,7 @@ pub(crate) fn piece(text: &str, piece: &str) -> String {
     text
 }
 
-/// A text as TOML reads it.
+/// Returns a text with the escapes of TOML resolved.
 fn unescaped(text: &str) -> String {
     let (mut read, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(at) = rest.find('\\') {
@@ -105,7 +107,7 @@ fn blank(text: &str, mut hidden: Vec<Range<usize>>) -> String {
     shown
 }
 
-/// Passwords in addresses: of `scheme://USER:PASSWORD@HOST`, and as parameters.
+/// Returns the spans of passwords in addresses: in `scheme://USER:PASSWORD@HOST`, and as parameters.
 fn addresses(text: &str) -> Vec<Range<usize>> {
     const SCHEME: &str = "://";
     let mut found = Vec::new();
@@ -114,8 +116,8 @@ fn addresses(text: &str) -> Vec<Range<usize>> {
     while let Some(at) = text[from..].find(SCHEME) {
         let start = from + at + SCHEME.len();
         let rest = &text[start..];
-        // A password may have an `@` or a slash in it that should have been escaped, so what follows on an
-        // address up to a blank is a part of it.
+        // A password may contain an `@` or a slash that should have been escaped, so everything up to the next blank
+        // counts as a part of the address.
         let address = &rest[..rest.find(ends).unwrap_or(rest.len())];
         from = start + address.len();
         let Some(host) = address.rfind('@') else { continue };
@@ -135,7 +137,7 @@ fn addresses(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Values of options and variables that may be secrets.
+/// Returns the spans of the values of options and variables that may be secrets.
 fn values(text: &str) -> Vec<Range<usize>> {
     let mut scan = Scan {
         text,
@@ -150,37 +152,37 @@ fn values(text: &str) -> Vec<Range<usize>> {
     scan.hidden
 }
 
-/// Where in a statement a scan is.
+/// The state of a scan within a statement.
 #[derive(Clone, Copy, Debug, Default)]
 struct Now {
-    /// Brackets and braces that are open.
+    /// The number of open brackets and braces.
     depth: usize,
-    /// Braces that are open since a table began whose values are hidden.
+    /// The number of braces opened since the start of a table whose values are hidden.
     table: usize,
-    /// The name is one of such a table, which begins with the next brace.
+    /// The name is that of a table with hidden values, which begins with the next brace.
     is_table: bool,
     /// What is shown of the value of this name.
     shows: Shows,
-    /// There was an equals sign behind the name.
+    /// The name was followed by an equals sign.
     is_value: bool,
-    /// There was a word of the value.
+    /// A word of the value has been read.
     has_word: bool,
-    /// There was nothing since a comma, a brace or the beginning of a line, so a name may come.
+    /// The scan is just after a comma, a brace or the start of a line, so a name may follow.
     may_be_name: bool,
-    /// A value that is hidden has no end on its line.
+    /// A hidden value has no end on its line.
     is_cut: bool,
-    /// Where a name begins of which only a part was read.
+    /// The start of a name that has been read only in part.
     name_begin: Option<usize>,
 }
 
 struct Scan<'a> {
     text: &'a str,
     hidden: Vec<Range<usize>>,
-    /// The header of the section is one of a table whose values are hidden.
+    /// The section is a table whose values are hidden.
     in_table: bool,
-    /// Within the name of a section.
+    /// The scan is in the name of a section.
     in_header: bool,
-    /// It is a command line, with words that are neither names nor values.
+    /// The text is a command line, with words that are neither names nor values.
     is_command: bool,
     now: Now,
 }
@@ -227,7 +229,7 @@ impl Scan<'_> {
         }
     }
 
-    /// What is open at the end of a line goes on in the next, unless this has a header.
+    /// Starts a line. Open brackets and values continue on the next line, unless it is a header.
     fn line_begins(&mut self, at: usize) {
         let line = self.text[at..].split('\n').next().unwrap_or_default();
         let is_rest = self.now.is_cut
@@ -243,17 +245,17 @@ impl Scan<'_> {
         if let Some(name) = line.trim_start().strip_prefix('[') {
             let name = name.trim_start_matches('[').split(']').next().unwrap_or_default();
             let is_table = options::is_table(last_part(name));
-            // In a text that cannot be read, a header may stand where something seems to be open.
+            // In a text that cannot be parsed, a header may follow an apparently open bracket.
             self.in_table = is_table || self.in_table && !is_new;
         }
     }
 
-    /// Looks at a comment, which may have a secret as well, and says where it ends.
+    /// Scans a comment, which may contain a secret too. Returns its end.
     fn comment(&mut self, at: usize, next: usize) -> usize {
         let rest = &self.text[at..];
         let end = at + rest.find('\n').unwrap_or(rest.len());
         let before = self.now;
-        // Behind a word it may be a part of a value without quotes.
+        // After a word, the `#` may be a part of a value without quotes.
         if self.text[..at].chars().next_back().is_none_or(char::is_whitespace) {
             self.now = Now { table: before.table, ..Now::begin() };
         }
@@ -262,18 +264,18 @@ impl Scan<'_> {
         end
     }
 
-    /// Looks at a word, and says where to go on.
+    /// Scans a word. Returns the position where the scan continues.
     fn word(&mut self, at: usize, end: usize, in_comment: bool) -> usize {
         let Word { inner, next, resume } = word(&self.text[..end], at);
         let behind = self.text[next..end].trim_start_matches([' ', '\t']).chars().next();
         let now = &mut self.now;
         let begin = now.name_begin.unwrap_or(at);
         let value = &self.text[inner.clone()];
-        // Parts of a name may be apart.
+        // The parts of a name may be separated by blanks.
         let is_part = behind == Some('.') || self.text[..next].ends_with('.');
         let may_go_on = is_part && (now.may_be_name || now.name_begin.is_some());
         now.name_begin = may_go_on.then_some(begin);
-        // Behind a value that is hidden, what looks like a name may be a part of it.
+        // After a hidden value, text that looks like a name may be a part of the value.
         let is_value = now.is_value && !now.may_be_name && now.shows != Shows::Whole;
         let mut from = None;
         if behind == Some('=') && !is_value {
@@ -287,7 +289,7 @@ impl Scan<'_> {
             let is_cut = inner.start > at && inner.end == next;
             (now.has_word, now.is_cut) = (true, now.is_cut || is_cut && from.is_some());
         } else if !(in_comment || self.in_header || self.is_command || may_go_on) {
-            // Nobody knows what it is. The name of an option without its value is shown.
+            // The meaning of the word is unknown. Only the name of an option without its value is shown.
             from = (!now.may_be_name || !options::is_name(value)).then_some(0);
         }
         self.hidden.extend(from.map(|from| inner.start + from..inner.end));
@@ -296,17 +298,17 @@ impl Scan<'_> {
     }
 }
 
-/// Where what is hidden of a word of a value begins; `is_later`: another word was before it.
+/// Returns the position from which a word of a value is hidden. `is_later`: another word precedes it in the value.
 fn hidden_from(shows: Shows, value: &str, is_later: bool) -> Option<usize> {
     let is_place = PLACES.iter().any(|place| value.starts_with(place));
     match shows {
         Shows::Whole => None,
-        // The name of a variable is no secret.
+        // The name of a variable is not a secret.
         _ if value.strip_prefix(PLACES[0]).is_some_and(is_variable) => None,
         Shows::Place | Shows::Program if is_place => None,
         Shows::Program if !is_later => value.find(char::is_whitespace),
         Shows::Path if !is_later => value.find('?').map(|at| at + 1),
-        // A password in an address is found wherever it stands, if it is one.
+        // A password in a valid address is found at any position.
         Shows::Target if !is_later => (value.contains('@') && !value.contains("://")).then_some(0),
         Shows::Place | Shows::Program | Shows::Path | Shows::Target | Shows::Nothing => Some(0),
     }
@@ -317,34 +319,34 @@ fn is_variable(name: &str) -> bool {
 }
 
 impl Now {
-    /// A name is expected.
+    /// Returns the state in which a name is expected.
     fn begin() -> Self {
         Self { may_be_name: true, ..Self::default() }
     }
 }
 
-/// Whether a line is the header of a section, before which nothing is open.
+/// Whether a line is certainly the header of a section, so that no bracket or value is open before it.
 fn is_header(line: &str) -> bool {
     let name = line.trim_end().strip_prefix('[').and_then(|line| line.strip_suffix(']'));
     let is_bare = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '[' | ']');
     name.is_some_and(|name| name.contains(|c: char| c.is_alphabetic()) && name.chars().all(is_bare))
 }
 
-/// Whether no word has this character, unless it is in quotes.
+/// Whether this character ends a word without quotes.
 fn is_delimiter(c: char) -> bool {
     c.is_whitespace() || matches!(c, '=' | ',' | '{' | '}' | '[' | ']' | '#')
 }
 
 struct Word {
-    /// It, without its quotes.
+    /// The word without its quotes.
     inner: Range<usize>,
-    /// Behind it.
+    /// The position after the word.
     next: usize,
-    /// Where to go on: a text of several lines that does not end may have swallowed the file.
+    /// Where the scan continues. A multi-line text without an end may have included the rest of the file.
     resume: usize,
 }
 
-/// The word that begins at a place.
+/// Returns the word that begins at a position.
 fn word(text: &str, at: usize) -> Word {
     let rest = &text[at..];
     let c = rest.chars().next().unwrap_or_default();
@@ -367,7 +369,7 @@ fn word(text: &str, at: usize) -> Word {
             Word { inner: start..end, next: end, resume: end }
         }
         Some(end) => {
-            // Two quotes may stand before those that end a long text.
+            // A multi-line text may end with two more quotes before the closing ones.
             let more = text[end + quotes.len()..].chars().take(2).take_while(|next| *next == c);
             let more = if is_long { more.count() } else { 0 };
             let next = end + more + quotes.len();
@@ -380,7 +382,7 @@ fn word(text: &str, at: usize) -> Word {
     }
 }
 
-/// What is shown of a value of this name, and whether it is a table of variables.
+/// Returns what is shown of a value of this name, and whether the name is a table of variables.
 fn shows(name: &str, is_command: bool) -> (Shows, bool) {
     let in_table = name.split('.').any(|part| options::is_table(unquoted(part)));
     let shows = match last_part(name) {
@@ -485,7 +487,7 @@ mod tests {
             ("x = \"\"\"\npassword = \"hush\" z", "*******************"),
             ("password = \"a\nhush\"", "*****"),
             ("password = \"a\n\nlisten = \":80\"", "listen = \":80\""),
-            // Nothing is open before these.
+            // No bracket or value is open before these.
             ("env = { A = \"b\" }\nlisten = \":80\"", "listen = \":80\""),
             ("env = { A = \"b\n[pool.p]\nlisten = \":80\"", "listen = \":80\""),
             ("# it's {\nlisten = \":80\"", "listen = \":80\""),
@@ -510,7 +512,7 @@ mod tests {
         }
     }
 
-    /// Minutes, where the time were quadratic.
+    /// With quadratic time this would take minutes.
     #[test]
     fn the_time_is_linear_in_the_length_of_a_text() {
         for (begin, piece, end) in [

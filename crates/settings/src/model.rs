@@ -1,7 +1,7 @@
-//! The configuration as a value: what the rows of options describe, parsed.
+//! The typed configuration: the parsed values of the rows of options.
 //!
-//! Every struct is declared with the rows that fill it. Listeners and pools are known by their names, which outlive
-//! any one configuration.
+//! Every struct is declared with the rows that fill it. Listeners and pools are identified by their names, which remain
+//! the same across configurations.
 
 mod access_log;
 mod addresses;
@@ -35,7 +35,7 @@ pub use route::*;
 pub use servers::*;
 pub(crate) use statuses::Statuses;
 
-/// A whole configuration, checked: every name that it mentions is defined in it.
+/// A whole, checked configuration: every name that it mentions is defined in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Configuration {
     /// Settings of the daemon as a whole.
@@ -48,6 +48,6 @@ pub struct Configuration {
     pub listeners: Vec<Listener>,
     /// Pools, in the order of the file.
     pub pools: Vec<Pool>,
-    /// Names of the variables whose values options have, besides those of secrets.
+    /// Names of the environment variables whose values options have, except those of secrets.
     pub variables: BTreeSet<String>,
 }

@@ -1,14 +1,14 @@
-//! The word that was probably meant.
+//! Suggestions for misspelt words.
 //!
-//! What it is: a nearest-neighbour search by edit distance. What it knows: words. What it must
-//! never know: what they stand for.
+//! What it is: a nearest-neighbour search by edit distance. What it depends on: words. What it must never depend on:
+//! their meaning.
 
-/// The candidate nearest to `word`, if one is near enough that a typing error explains it.
+/// Returns the candidate nearest to `word`, if it is near enough to be explained by a typing error.
 pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
-    // A file may hold a "word" of any length; the distance costs its square.
+    // A file may contain a word of any length, and the cost of the distance is quadratic in the length.
     const WORD_LENGTH_MAX: usize = 128;
     if word.len() > WORD_LENGTH_MAX {
         return None;

@@ -1,6 +1,6 @@
-//! What options are, how they are declared, and what a file says of them.
+//! Options: how they are declared, and the values that a file gives them.
 //!
-//! The rows themselves are in `model`, each at the field that it fills. What this must never know: an option.
+//! The rows are in `model`, each at the field that it fills. What this must never depend on: a particular option.
 
 mod declare;
 mod found;

@@ -1,4 +1,4 @@
-//! From the text of a configuration file to what it says.
+//! Parses the text of a configuration file into a configuration.
 
 use std::collections::BTreeSet;
 
@@ -12,14 +12,14 @@ use crate::tree::Table;
 use crate::walk::Section;
 use crate::{checks, mask, walk};
 
-/// Makes a configuration of a text, or says everything that is wrong with it.
+/// Parses the text of a configuration.
 ///
-/// Nothing is read but the arguments. `environment` looks up a variable of the daemon: the value of an option that
-/// is written `env:NAME`. Secrets are left to who uses them.
+/// Nothing is read except the arguments. `environment` looks up a variable of the daemon, for options that are written
+/// `env:NAME`. Secrets are not resolved here, but where they are used.
 ///
 /// # Errors
 ///
-/// All errors of the text at once, in its order.
+/// Returns all errors of the text, in its order.
 pub fn parse(
     source: impl Into<Sources>,
     environment: &dyn Fn(&str) -> Option<String>,
@@ -29,7 +29,7 @@ pub fn parse(
     configuration(&sources, &table, environment, faults)
 }
 
-/// What files and command lines have in common: a tree, and the faults found while it was read.
+/// Makes a configuration from a tree and the faults found while it was parsed. Files and command lines share this step.
 pub(crate) fn configuration(
     sources: &Sources,
     table: &Table,
@@ -48,7 +48,7 @@ pub(crate) fn configuration(
     Err(Diagnostics::of(sources, faults))
 }
 
-/// The model of sections that were walked and checked without a fault.
+/// Returns the model of sections that were walked and checked without a fault.
 fn filled(sections: &[Section], variables: BTreeSet<String>) -> Configuration {
     fn of<T: Options>(sections: &[Section], name: &str) -> Vec<T> {
         let sections = sections.iter().filter(|section| section.kind.name == name);
@@ -66,7 +66,7 @@ fn filled(sections: &[Section], variables: BTreeSet<String>) -> Configuration {
     }
 }
 
-/// What holds of every pool where nothing is said.
+/// Returns the defaults of a pool.
 fn unsaid() -> Balancing {
     let text = "[pool.main]\nprogram = [\"cat\"]\n".to_owned();
     let source = Source { name: String::new(), text };
@@ -75,21 +75,21 @@ fn unsaid() -> Balancing {
 }
 
 impl Default for Balancing {
-    /// What holds where nothing is said.
+    /// Returns the defaults.
     fn default() -> Self {
         unsaid()
     }
 }
 
 impl Default for Retries {
-    /// What holds where nothing is said.
+    /// Returns the defaults.
     fn default() -> Self {
         unsaid().retries
     }
 }
 
 impl Default for HealthCheck {
-    /// What holds where nothing is said.
+    /// Returns the defaults.
     fn default() -> Self {
         unsaid().health_check
     }

@@ -1,16 +1,16 @@
-//! Numbers with units, and ranges, read from their texts and written back.
+//! Numbers with units, and ranges: parsed from text and formatted.
 //!
-//! What it is: durations, sizes, shares and ranges, and why a text is not what it should be. What it
-//! knows: text. What it must never know: the model.
+//! What it is: durations, sizes, percentages and ranges, and the reasons why a text is invalid. What it depends on:
+//! text. What it must never depend on: the model.
 
 use std::time::Duration;
 
-/// Why a text is not what it should be.
+/// The reason why a text is invalid.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Bad {
-    /// What is wrong with it; follows the text in a sentence.
+    /// What is wrong. In a message it follows the text.
     pub(crate) why: String,
-    /// What to write instead.
+    /// The suggested fix.
     pub(crate) mend: Option<String>,
 }
 
@@ -28,7 +28,7 @@ impl Bad {
 const TIMES: &[(&str, u64)] =
     &[("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
-/// `500ms`, `2s`, `5m`, `1h`, `2d`.
+/// Parses a duration: `500ms`, `2s`, `5m`, `1h`, `2d`.
 pub(crate) fn duration(text: &str) -> Result<Duration, Bad> {
     let (digits, unit) = split_number(text);
     let Ok(number) = digits.parse::<u64>() else {
@@ -57,7 +57,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, Bad> {
 
 const SIZES: &[(&str, u64)] = &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
 
-/// `512B`, `64KiB`, `1MiB`, `2GiB`.
+/// Parses a size: `512B`, `64KiB`, `1MiB`, `2GiB`.
 pub(crate) fn size(text: &str) -> Result<u64, Bad> {
     let (digits, unit) = split_number(text);
     let Ok(number) = digits.parse::<u64>() else {
@@ -80,12 +80,12 @@ pub(crate) fn size(text: &str) -> Result<u64, Bad> {
     number.checked_mul(*bytes).ok_or_else(|| Bad::because("is too large"))
 }
 
-/// The digits that a text begins with, and the rest.
+/// Splits a text into its leading digits and the rest.
 fn split_number(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }
 
-/// Why a duration or a size does not begin with a whole number.
+/// Returns the reason why a duration or a size does not begin with a whole number.
 fn not_a_number(text: &str, digits: &str, what: &str) -> Bad {
     if !digits.is_empty() {
         return Bad::because("is too large");
@@ -97,7 +97,7 @@ fn not_a_number(text: &str, digits: &str, what: &str) -> Bad {
     }
 }
 
-/// `30%`.
+/// Parses a percentage: `30%`.
 pub(crate) fn percent(text: &str) -> Result<u64, Bad> {
     let (digits, unit) = split_number(text);
     match (digits.parse::<u64>(), unit) {
@@ -108,7 +108,7 @@ pub(crate) fn percent(text: &str) -> Result<u64, Bad> {
     }
 }
 
-/// `MIN..MAX`, or one number for both.
+/// Parses `MIN..MAX`, or one number for both.
 pub(crate) fn span(text: &str) -> Result<(u64, u64), Bad> {
     let bad = || Bad::because("is not a range").mend("write \"2..20\", or 4 for exactly four");
     let number = |digits: &str| digits.parse::<u64>().map_err(|_| bad());
@@ -118,7 +118,7 @@ pub(crate) fn span(text: &str) -> Result<(u64, u64), Bad> {
     }
 }
 
-/// A time as it is written in a file.
+/// Formats a duration as it is written in a file.
 pub(crate) fn duration_text(duration: Duration) -> String {
     let milliseconds = duration.as_millis();
     if milliseconds == 0 {
@@ -127,14 +127,14 @@ pub(crate) fn duration_text(duration: Duration) -> String {
     TIMES
         .iter()
         .rev()
-        // One day is 24 hours.
+        // One day is written as 24 hours.
         .filter(|(name, unit)| *name != "d" || milliseconds > u128::from(*unit))
         .find(|(_, unit)| milliseconds.is_multiple_of(u128::from(*unit)))
         .map(|(name, unit)| format!("{}{name}", milliseconds / u128::from(*unit)))
         .expect("every time is a whole number of milliseconds")
 }
 
-/// A size as it is written in a file.
+/// Formats a size as it is written in a file.
 pub(crate) fn size_text(bytes: u64) -> String {
     let (name, unit) = SIZES
         .iter()

@@ -1,7 +1,7 @@
-//! The reference page, made from the table of options.
+//! The reference page, generated from the table of options.
 //!
-//! What it is: the table as Markdown. What it knows: the table. What it must never know: anything
-//! that does not stand in it.
+//! What it is: the table as Markdown. What it depends on: the table. What it must never depend on: anything outside the
+//! table.
 
 use crate::options::{Default, Kind, Of, Opt, Reload, Section, Short};
 use crate::table::{KIND_TABLES, KindTable, SECTIONS};
@@ -31,7 +31,7 @@ The column Reload says whether a running daemon takes over a new value on SIGHUP
 says no, a file with another value is rejected until the daemon is restarted.
 ";
 
-/// A Markdown page of every option: name, type, default, range and meaning.
+/// Returns a Markdown page of every option: name, type, default, range and meaning.
 #[must_use]
 pub fn reference() -> String {
     let mut page = HEAD.to_owned();
@@ -86,7 +86,7 @@ fn section_page(page: &mut String, section: &Section) {
     words(page, section.options);
 }
 
-/// The tables of options in a list of tables.
+/// Appends the tables of options that are inside a list of tables.
 fn inner_tables(page: &mut String, list: &str, options: &[Opt]) {
     for option in options {
         if let Kind::Group(inner, _) | Kind::List(inner, _) = &option.kind {
@@ -99,7 +99,7 @@ fn inner_tables(page: &mut String, list: &str, options: &[Opt]) {
     }
 }
 
-/// The options of one kind of worker.
+/// Appends the options of one kind of worker.
 fn kind_page(page: &mut String, kind: &KindTable, options: &'static [Opt]) {
     let KindTable { main, short, .. } = kind;
     let also = match main == short {
@@ -148,7 +148,7 @@ fn table<'a>(page: &mut String, options: impl Iterator<Item = &'a Opt>, of: Of) 
     }
 }
 
-/// What the words of a section's options mean.
+/// Appends the meanings of the words of a section's options.
 fn words(page: &mut String, options: &[Opt]) {
     for option in options {
         match &option.kind {

@@ -1,8 +1,8 @@
-//! What a daemon that serves can take over from another configuration, and what it cannot.
+//! Which changes of a configuration a running daemon can apply, and which require a restart.
 //!
-//! What it is: two configurations compared, with a remark at each option that needs another start. Each row says
-//! whether a reload changes its option; the cases in which it does not are decided here. What it must never know:
-//! how the rest is taken over.
+//! What it is: two configurations compared, with a remark at each option that requires a restart. Each row states
+//! whether a reload changes its option; conditional cases are decided here. What it must never depend on: how the other
+//! changes are applied.
 
 use crate::model::{
     Action, Configuration, FallbackAnswer, Idempotent, Listener, Pool, Protocol, Shards, Worker,
@@ -10,8 +10,8 @@ use crate::model::{
 use crate::options::{Opt, Options, Reload};
 use crate::remarks::Remark;
 
-/// What of `new` cannot be taken over by a daemon that serves `old`, each at its option of `new`.
-/// Empty: all of it can.
+/// Returns the changes in `new` that a daemon running with `old` cannot apply, each at its option in `new`. The result
+/// is empty if all changes can be applied.
 #[must_use]
 pub fn fixed(old: &Configuration, new: &Configuration) -> Vec<Remark> {
     let mut found = Fixed::default();
@@ -36,8 +36,8 @@ pub fn fixed(old: &Configuration, new: &Configuration) -> Vec<Remark> {
     found.0
 }
 
-/// Whether the programs of a pool are to be replaced when its settings become others: what they
-/// were started with is not what they would be started with now.
+/// Whether the programs of a pool must be replaced when its settings change, because they were started with other
+/// settings.
 #[must_use]
 pub fn replaces(before: &Pool, now: &Pool) -> bool {
     let (Worker::Program(old), Worker::Program(new)) = (&before.worker, &now.worker) else {
@@ -48,7 +48,7 @@ pub fn replaces(before: &Pool, now: &Pool) -> bool {
     is_started_otherwise || repeats(before) != repeats(now)
 }
 
-/// Puts listeners and pools into the order that they have in `old`. Both must have the same names.
+/// Sorts the listeners and pools of `new` into the order of `old`. Both must have the same names.
 pub fn in_order_of(old: &Configuration, new: &mut Configuration) {
     let place = |name: &String| old.listeners.iter().position(|it| it.name == *name);
     new.listeners.sort_by_key(|it| place(&it.name));
@@ -56,7 +56,7 @@ pub fn in_order_of(old: &Configuration, new: &mut Configuration) {
     new.pools.sort_by_key(|it| place(&it.name));
 }
 
-/// Those of both that have the same name.
+/// Returns the pairs of items that have the same name.
 fn pairs<'a, T>(
     old: &'a [T],
     new: &'a [T],
@@ -73,13 +73,14 @@ impl Fixed {
         self.0.push(Remark { path: path.iter().map(|&key| key.to_owned()).collect(), message });
     }
 
-    /// An option that cannot change.
+    /// Reports an option that cannot change.
     fn option(&mut self, path: &[&str]) {
         let name = path.last().unwrap_or(&"");
         self.say(path, format!("`{name}` cannot change while the daemon serves: restart it"));
     }
 
-    /// Those of the options that changed which cannot: `is_case` says of one that sometimes can whether it is so.
+    /// Reports those of the changed options that cannot change. `is_case` decides for an option with
+    /// [`Reload::RestartIf`] whether its case applies.
     fn options(&mut self, at: &[&str], changed: &[&Opt], is_case: impl Fn(&str) -> bool) {
         for option in changed {
             let is_fixed = match option.reload {
@@ -93,7 +94,8 @@ impl Fixed {
         }
     }
 
-    /// A section without a name; one that is there in one of the two only differs in the option `first`.
+    /// Compares a section without a name. A section that exists only in one configuration is reported at the option
+    /// `first`.
     fn section<T: Options>(&mut self, name: &str, old: Option<&T>, new: Option<&T>, first: &str) {
         match (old, new) {
             (Some(old), Some(new)) => self.options(&[name], &old.changed(new), |_| true),
@@ -102,7 +104,7 @@ impl Fixed {
         }
     }
 
-    /// Sections of one kind must have the names that they had.
+    /// Reports sections of one kind that are new or missing: the names must stay the same.
     fn names(&mut self, kind: &str, old: Vec<String>, new: Vec<String>) {
         for name in new.iter().filter(|name| !old.contains(name)) {
             let message = format!("{kind} `{name}` is new, which needs a restart of the daemon");
@@ -119,7 +121,7 @@ impl Fixed {
         self.options(&["listener", &new.name], &old.changed(new), |option| match option {
             "frame_max" => old.protocol == Protocol::Datagrams,
             "send_max" => !alone && has_smallest_output,
-            // Addresses are counted on one shard, which alone listens then.
+            // Addresses are counted on one shard, and only this shard listens then.
             "per_address" => {
                 !alone && old.addresses.limits.is_some() != new.addresses.limits.is_some()
             }
@@ -139,19 +141,19 @@ impl Fixed {
         let is_moved =
             new.servers().is_some() && !alone && old.needs_one_place() != new.needs_one_place();
         let mut changed = old.changed(new);
-        // The workers are compared below.
+        // Workers are compared below.
         changed.retain(|option| option.name != "handler");
         self.options(&["pool", &new.name], &changed, |option| match option {
-            // Pools that hand on to each other are at home together, from the start.
+            // Pools that pass requests to each other have the same owner shard, which is fixed at startup.
             "then" => !alone,
             "fallback" => !alone && other(new).is_some() && other(old) != other(new),
-            // Servers are served by all shards or by one, from the start.
+            // Servers are served by all shards or by one. This is fixed at startup.
             "max_concurrent" | "sticky" => is_moved,
             _ => unreachable!("`{option}` of a pool has no rule"),
         });
         let at = ["pool", &new.name];
         match (&old.worker, &new.worker) {
-            // A reply of a program may become larger, that of a query may not.
+            // The `reply_max` of a program may change, that of a query may not.
             (Worker::Program(old), Worker::Program(new)) => {
                 self.options(&at, &old.changed(new), |_| false);
             }
@@ -220,7 +222,7 @@ program = ["cat"]
         (source, read)
     }
 
-    /// What is said of this change, with its line.
+    /// Returns the remarks about this change, each with its line.
     fn changed(from: &str, to: &str) -> Vec<(usize, String)> {
         let (_, old) = read(TEXT);
         let (source, new) = read(&TEXT.replacen(from, to, 1));

@@ -1,7 +1,7 @@
-//! What others found wrong with a configuration that is right in itself.
+//! Errors that other crates find in a valid configuration.
 //!
-//! What it is: errors of a database, a socket, a file, placed at the option that names it. What it
-//! knows: paths of keys. What it must never know: what an option means.
+//! What it is: errors of a database, a socket or a file, located at the option that names it. What it depends on: paths
+//! of keys. What it must never depend on: the meaning of an option.
 
 mod literal;
 
@@ -12,18 +12,18 @@ use crate::fault::Fault;
 use crate::sources::Sources;
 use crate::tree::{Node, Raw, Table};
 
-/// Something that is wrong with what an option names.
+/// An error of something that an option names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
-    /// The keys from the section down to the option, and below it an item of its list if one is
-    /// meant, by its text or, of tables, by its place from 0; below a text `@` and the byte of it
-    /// that is meant, from 0. Where the path ends in nothing, the last part of it that is there is shown.
+    /// The keys from the section down to the option. Further parts select an item of its list, by its text or, for
+    /// tables, by its index from 0. Below a text, `@` and a byte offset from 0 select a byte. If the path does not
+    /// exist, its last existing part is shown.
     pub path: Vec<String>,
     /// What is wrong.
     pub message: String,
 }
 
-/// Places remarks in the source that they are about. There must be at least one.
+/// Locates remarks in their source. There must be at least one.
 #[must_use]
 pub fn placed(source: impl Into<Sources>, remarks: &[Remark]) -> Diagnostics {
     let sources = source.into();

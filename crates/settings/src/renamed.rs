@@ -1,18 +1,18 @@
 // tidy: table
-//! Options under their former names: what they are called now.
+//! Options under their former names, with their new names.
 //!
-//! What it is: one table, consulted when an option is unknown. What it must never know: a value.
+//! What it is: one table, which is used when an option is unknown. What it must never depend on: a value.
 
-/// What became of an option.
+/// What replaced an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Now {
-    /// It has this name.
+    /// The option has this name now.
     Name(&'static str),
-    /// There is none any more; what to do instead.
+    /// The option was removed. The text says what to do instead.
     Removed(&'static str),
 }
 
-/// By the section or table that it stands in, and its former name.
+/// The replacements, by the section or table of the option, and its former name.
 const RENAMED: &[(&str, &[(&str, Now)])] = &[
     ("daemon", &[("drain", Now::Name("drain_timeout"))]),
     (
@@ -111,7 +111,7 @@ const RENAMED: &[(&str, &[(&str, Now)])] = &[
     ("batch", &[("wait", Now::Name("timeout"))]),
 ];
 
-/// What became of the option `old` in the table of this title, like `[pool.x]` or `queue` in backticks.
+/// Returns the replacement of the option `old` in the table of this title, like `[pool.x]`, or `queue` in backticks.
 pub(crate) fn option(title: &str, old: &str) -> Option<Now> {
     let title = title.trim_matches(['`', '[', ']']);
     let table = title.split('.').next().unwrap_or(title);
@@ -126,7 +126,7 @@ mod tests {
     use crate::table::SECTIONS;
     use crate::{Source, parse};
 
-    /// The rows of a table, and a file in which a line of it can stand.
+    /// Returns the rows of a table, and a file that can contain a line of it.
     fn table(name: &str) -> (&'static [Opt], String) {
         let section = |wanted: &str| SECTIONS.iter().find(|it| it.name == wanted).unwrap().options;
         let inner = |outer: &str| find(section(outer), name).map(|option| option.inner());

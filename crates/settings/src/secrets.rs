@@ -4,18 +4,18 @@ use std::collections::BTreeSet;
 
 use crate::model::{Configuration, KnownBy, Pool, RouteAccess, Secret};
 
-/// What the value of a program's variable begins with that is another variable's.
+/// The prefix of a program's variable whose value is that of another variable.
 const FROM_ENVIRONMENT: &str = "env:";
 
-/// The variable of the daemon whose value a program's variable gets, if it is written `env:NAME`.
+/// Returns the variable of the daemon that a program's variable takes its value from, if it is written `env:NAME`.
 #[must_use]
 pub fn passed_variable(value: &str) -> Option<&str> {
     value.strip_prefix(FROM_ENVIRONMENT).filter(|name| !name.is_empty())
 }
 
 impl Configuration {
-    /// The names of all variables that this configuration reads, each written `env:NAME` somewhere in it.
-    /// No program inherits them.
+    /// Returns the names of all variables that this configuration reads, each written `env:NAME` in it. Programs do not
+    /// inherit them.
     #[must_use]
     pub fn secret_variables(&self) -> BTreeSet<String> {
         let admin = self.admin.iter().filter_map(|admin| admin.token.as_ref());

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use crate::options::{Kind, Opt, Shows};
 use crate::table::{INCLUDE, KIND_TABLES, SECTIONS};
 
-/// What an error may show of the value of an option of this name; of one that there is not, nothing.
+/// Returns what an error may show of the value of an option of this name. For an unknown option, nothing is shown.
 pub(crate) fn shows(name: &str) -> Shows {
     let short = KIND_TABLES.iter().find(|kind| kind.main == name).map(|kind| kind.short);
     match OPTIONS.get(name).or_else(|| OPTIONS.get(short?)) {
@@ -23,14 +23,14 @@ pub(crate) fn is_table(name: &str) -> bool {
     OPTIONS.get(name).is_some_and(|(_, is_table)| *is_table)
 }
 
-/// Whether there is an option, or a section, of this name.
+/// Whether an option or a section of this name exists.
 pub(crate) fn is_name(name: &str) -> bool {
     let is_main = KIND_TABLES.iter().any(|kind| kind.main == name);
     let known = name == INCLUDE || is_main || OPTIONS.contains_key(name);
     known || SECTIONS.iter().any(|section| section.name == name)
 }
 
-/// Options of one name show what each of them may.
+/// What may be shown, by the name of the option. Options with the same name show only what each of them may show.
 static OPTIONS: LazyLock<BTreeMap<&'static str, (Shows, bool)>> = LazyLock::new(|| {
     let mut all = BTreeMap::new();
     SECTIONS.iter().for_each(|section| add(section.options, &mut all));
@@ -67,7 +67,7 @@ pub(crate) fn of(option: &Opt) -> Shows {
         Kind::Target => Shows::Target,
         Kind::Command => Shows::Program,
         Kind::Secret | Kind::Variables => Shows::Place,
-        // A text stands for one of its options.
+        // A text in such a list is the value of one option.
         Kind::List(inner, alone) => {
             inner.iter().find(|one| one.name == alone).map_or(Shows::Nothing, of)
         }
@@ -80,7 +80,7 @@ mod tests {
     use crate::parse::parse;
     use crate::source::Source;
 
-    /// Each option set to this, in the tables that it stands in.
+    /// Calls `see` with each option set to this value, within the tables that contain it.
     fn each(options: &'static [Opt], value: &str, see: &mut dyn FnMut(&'static Opt, String)) {
         for option in options {
             see(option, format!("{} = {value}", option.name));

@@ -1,13 +1,13 @@
-//! A configuration file as it was read.
+//! The text of a configuration file.
 
-/// What every rendered command line begins with.
+/// The prefix of every rendered command line.
 pub(crate) const COMMAND: &str = "roadstead run";
 
-/// The text of a configuration and what it is called.
+/// The text of a configuration and its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// The file's name as it is shown to people.
+    /// The name of the file in messages.
     pub name: String,
-    /// What is in it.
+    /// The content of the file.
     pub text: String,
 }

@@ -1,6 +1,6 @@
-//! A configuration of several files: their texts behind each other, and which place is in which file.
+//! A configuration of several files: their texts in sequence, and the file of each position.
 //!
-//! What it is: texts, and the tree that their trees make together. What it must never know: an option.
+//! What it is: texts, and the tree that results from merging their trees. What it must never depend on: an option.
 
 use std::ops::Range;
 
@@ -9,21 +9,21 @@ use crate::source::Source;
 use crate::table::INCLUDE;
 use crate::tree::{self, Entry, Node, Raw, Table};
 
-/// The text of a configuration with those of the files that it includes. Of one without files, [`Source`] is enough:
-/// it becomes this where it is read.
+/// The text of a configuration with those of the files that it includes. For a configuration of one file a [`Source`]
+/// is enough; it is converted to this type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sources {
-    /// All texts, with a line end between two of them, so that every place is in one file.
+    /// All texts, separated by a line end, so that every position is in exactly one file.
     text: String,
-    /// At least one; the first is that which includes the others.
+    /// At least one. The first one includes the others.
     files: Vec<File>,
-    /// What was wrong when files were included.
+    /// The faults found while files were included.
     faults: Vec<Fault>,
-    /// `include` was obeyed; a text without a file cannot include anything.
+    /// `include` was processed. A text without a file cannot include anything.
     includes: bool,
 }
 
-/// One file, and where its text begins in the whole.
+/// One file, and the start of its text in the whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct File {
     name: String,
@@ -43,11 +43,11 @@ impl From<&Self> for Sources {
     }
 }
 
-/// Sections of which there are many, by name; others are there once.
+/// Kinds of sections that occur several times, with names. The others occur once.
 const NAMED: [&str; 2] = ["listener", "pool"];
 
 impl Sources {
-    /// The text of a file that may include others.
+    /// Returns the sources of a file that may include others.
     pub(crate) fn including(source: &Source) -> Self {
         Self { includes: true, ..Self::from(source) }
     }
@@ -59,44 +59,44 @@ impl Sources {
         self.text.push_str(&source.text);
     }
 
-    /// Adds something that was wrong when files were included.
+    /// Adds a fault found while files were included.
     pub(crate) fn fault(&mut self, fault: Fault) {
         self.faults.push(fault);
     }
 
-    /// The name of the file that includes the others.
+    /// Returns the name of the file that includes the others.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.files[0].name
     }
 
-    /// All texts.
+    /// Returns all texts.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// How many files there are.
+    /// Returns the number of files.
     pub(crate) const fn count(&self) -> usize {
         self.files.len()
     }
 
-    /// The file in which a place is.
+    /// Returns the file that contains a position.
     pub(crate) fn file_at(&self, at: usize) -> usize {
         self.files.partition_point(|file| file.start <= at).saturating_sub(1)
     }
 
-    /// The name of a file.
+    /// Returns the name of a file.
     pub(crate) fn file_name(&self, file: usize) -> &str {
         &self.files[file].name
     }
 
-    /// Where the text of a file lies in the whole.
+    /// Returns the range of a file's text in the whole.
     pub(crate) fn range(&self, file: usize) -> Range<usize> {
         let end = self.files.get(file + 1).map_or(self.text.len(), |next| next.start - 1);
         self.files[file].start..end
     }
 
-    /// The same files with other texts, each as long as it was.
+    /// Returns the same files with changed texts. The lengths must stay the same.
     pub(crate) fn mapped(&self, change: impl Fn(&str) -> String) -> Self {
         let texts: Vec<String> =
             (0..self.files.len()).map(|file| change(&self.text[self.range(file)])).collect();
@@ -105,7 +105,7 @@ impl Sources {
         Self { text, ..self.clone() }
     }
 
-    /// A place as it is written: `conf.d/web.toml:3:7`.
+    /// Returns a location in text form: `conf.d/web.toml:3:7`.
     fn shown(&self, at: usize) -> String {
         let file = self.file_at(at);
         let range = self.range(file);
@@ -115,7 +115,7 @@ impl Sources {
         format!("{}:{line}:{column}", self.files[file].name)
     }
 
-    /// The tree of all files, and what is wrong with it.
+    /// Returns the tree of all files, and its faults.
     pub(crate) fn tree(&self) -> (Table, Vec<Fault>) {
         let mut faults = self.faults.clone();
         let mut whole = Table::new();
@@ -176,7 +176,7 @@ fn move_by(span: &mut Range<usize>, bytes: usize) {
     *span = span.start + bytes..span.end + bytes;
 }
 
-/// Moves all places of an entry. The depth of a tree is limited where it is read.
+/// Moves all spans of an entry. Recursion is safe, because the depth of a tree is limited by the parser.
 fn shift(entry: &mut Entry, bytes: usize) {
     move_by(&mut entry.place, bytes);
     shift_node(&mut entry.node, bytes);

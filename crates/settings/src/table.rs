@@ -38,16 +38,16 @@ pub(crate) const SECTIONS: &[Section] = &[
     },
 ];
 
-/// The key before all sections that names files to include.
+/// The key before all sections that lists files to include.
 pub(crate) const INCLUDE: &str = "include";
 
-/// A table in a pool for the options of one kind of worker.
+/// A table of a pool with the options of one kind of worker.
 #[derive(Debug)]
 pub(crate) struct KindTable {
-    /// As in `[pool.NAME.program]`.
+    /// The name, as in `[pool.NAME.program]`.
     pub(crate) name: &'static str,
     pub(crate) of: Of,
-    /// The option that says what the workers are: in the pool itself, as the short form, and in the table.
+    /// The option that selects the kind of worker: its name in the pool itself, as the short form, and in the table.
     pub(crate) short: &'static str,
     pub(crate) main: &'static str,
 }
@@ -60,12 +60,12 @@ pub(crate) const KIND_TABLES: &[KindTable] = &[
 ];
 
 impl KindTable {
-    /// How its header looks.
+    /// Returns the header, for messages.
     pub(crate) fn header(&self) -> String {
         format!("[pool.NAME.{}]", self.name)
     }
 
-    /// Its option of this name.
+    /// Returns the option of the table with this name.
     pub(crate) fn option(&self, options: &'static [Opt], name: &str) -> Option<&'static Opt> {
         if name == self.main {
             return find(options, self.short);
@@ -76,7 +76,7 @@ impl KindTable {
         options.iter().find(is_own).filter(|option| option.name != self.short)
     }
 
-    /// The names of its options.
+    /// Returns the names of the options of the table.
     pub(crate) fn names(&self, options: &'static [Opt]) -> Vec<&'static str> {
         let name = |option: &'static Opt| match option.name {
             name if name == self.short => self.main,
@@ -86,18 +86,18 @@ impl KindTable {
     }
 }
 
-/// The table of this name among the options of a pool.
+/// Returns the table of this name among the options of a pool.
 pub(crate) fn kind_table(options: &'static [Opt], name: &str) -> Option<&'static KindTable> {
     let is_pool = section("pool").is_some_and(|pool| std::ptr::eq(pool.options, options));
     KIND_TABLES.iter().find(|table| is_pool && table.name == name)
 }
 
-/// The section of this name.
+/// Returns the section of this name.
 pub(crate) fn section(name: &str) -> Option<&'static Section> {
     SECTIONS.iter().find(|section| section.name == name)
 }
 
-/// Where options of this name belong, for somebody who wrote one elsewhere.
+/// Returns where options of this name belong, for a message about a misplaced option.
 pub(crate) fn home(name: &str) -> Option<String> {
     let mut homes = Vec::new();
     for section in SECTIONS {
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn every_option_and_every_word_has_one_meaning_and_says_which() {
         each_option(|among, option| {
-            // One of each kind of worker.
+            // One for each kind of worker.
             let is_same = |other: &&Opt| other.name == option.name && other.of == option.of;
             let same = among.iter().filter(is_same).count();
             assert_eq!(same, 1, "{} is there twice", option.name);
@@ -174,7 +174,7 @@ mod tests {
         });
     }
 
-    /// What options of a table are set to beside their defaults, each in the words of a file.
+    /// Returns values of an option that differ from its default, as they are written in a file.
     fn others(option: &Opt) -> Vec<String> {
         let numbers = |min: u64, max: u64| vec![min.to_string(), max.to_string()];
         match option.kind {
@@ -195,7 +195,7 @@ mod tests {
         }
     }
 
-    /// Files in which options can stand, and which of them: `HERE` and `THERE` are lines of a listener and a pool.
+    /// Files that can contain options: `HERE` and `THERE` are replaced by lines of a listener and a pool.
     const FILES: [&str; 6] = [
         "[listener.a]\nlisten = \":1\"\npool = \"a\"\nHERE\n[pool.a]\nprogram = [\"cat\"]\nTHERE\n",
         "[listener.a]\nlisten = \":1\"\npool = \"a\"\nprotocol = \"http\"\n[pool.a]\nprogram = [\"cat\"]\nframing = \"http\"\nTHERE\n",
@@ -209,7 +209,7 @@ mod tests {
         parse(&Source { name: String::new(), text: text.to_owned() }, &|_| None).ok()
     }
 
-    /// An option that is set to something else is found in the model, and its row says what a reload makes of it.
+    /// An option with another value must appear in the model, and its row must state the effect of a reload.
     #[test]
     fn every_row_fills_a_field_and_its_reload_rule_holds() {
         let (mut filled, mut left): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
@@ -274,7 +274,7 @@ mod tests {
         assert!(filled.len() > 140, "{} options: {left:?}", filled.len());
     }
 
-    /// A table that cannot change has no options that can.
+    /// A table that cannot change must not contain options that can.
     #[test]
     fn options_of_a_table_change_when_the_table_does() {
         each_option(|_, option| {

@@ -1,11 +1,11 @@
-//! The tree of a source: tables, lists and values, each with its place.
+//! The tree of a source: tables, lists and values, each with its location.
 //!
-//! What it is: TOML read statement by statement, so that one slip of the pen does not hide the next
-//! error nor make one up. What it knows: TOML. What it must never know: an option.
+//! What it is: TOML parsed statement by statement, so that one error neither hides the next one nor causes a false one.
+//! What it depends on: TOML. What it must never depend on: an option.
 //!
-//! A statement that is not TOML is reported and blanked with spaces, which leaves every other place
-//! where it was, and the text is read again. So what is in the tree can be trusted, and the only
-//! consequence of a broken statement is that what it said is missing.
+//! A statement that is not TOML is reported and replaced by spaces, which does not move any other location, and the
+//! text is parsed again. So the content of the tree is reliable, and the only effect of a broken statement is that its
+//! content is missing.
 
 mod syntax;
 
@@ -16,36 +16,36 @@ use toml::de::{DeTable, DeValue};
 
 use crate::fault::Fault;
 
-/// Broken statements after which a text is given up: each costs one reading.
+/// The maximum number of broken statements. After them parsing stops, because each costs one pass.
 const BROKEN_MAX: usize = 32;
 
-/// What the parser says of a key that is there already. The first one stands, so the tree is whole.
+/// The message of the parser for a key that already exists. The first key is kept, so the tree is complete.
 const DUPLICATE: &str = "duplicate key";
 
 /// Keys and values in the order of the source.
 pub(crate) type Table = Vec<Entry>;
 
-/// A key and what it is set to.
+/// A key and its value.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) key: String,
-    /// Where the key stands (for a section: its last part in the header).
+    /// The location of the key (for a section: its last part in the header).
     pub(crate) place: Range<usize>,
     pub(crate) node: Node,
 }
 
-/// A value and where it stands.
+/// A value and its location.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) span: Range<usize>,
     pub(crate) raw: Raw,
 }
 
-/// What TOML can say.
+/// The values of TOML.
 #[derive(Clone, Debug)]
 pub(crate) enum Raw {
     Text(String),
-    /// `None`: too large for any option.
+    /// `None`: the number is too large for any option.
     Integer(Option<i128>),
     Float,
     Boolean(bool),
@@ -55,7 +55,7 @@ pub(crate) enum Raw {
 }
 
 impl Raw {
-    /// What it is called in an error.
+    /// Returns the name of the type in an error.
     pub(crate) fn title(&self) -> &'static str {
         match self {
             Self::Text(_) => "a text",
@@ -69,7 +69,7 @@ impl Raw {
     }
 }
 
-/// Reads a text; what cannot be read is left out of the tree and reported.
+/// Parses a text. Statements that cannot be parsed are omitted from the tree and reported.
 pub(crate) fn read(text: &str) -> (Table, Vec<Fault>) {
     let mut faults = Vec::new();
     let mut rest = text.to_owned();
@@ -102,7 +102,7 @@ fn twice(text: &str, place: Range<usize>) -> Fault {
         .mend("keep one of the two")
 }
 
-/// The text with spaces in place of a statement; `None` when there is nothing left to blank.
+/// Returns the text with a statement replaced by spaces; `None` if there is nothing left to replace.
 fn blanked(text: &str, statement: &Range<usize>) -> Option<String> {
     let blank: String = text
         .get(statement.clone())?

@@ -1,7 +1,7 @@
-//! Single values read from their texts.
+//! Single values parsed from text.
 //!
-//! What it is: readers of addresses, keys, targets of databases and the like. What it knows: text, and
-//! the values of the model. What it must never know: a tree, an option's name.
+//! What it is: parsers of addresses, keys, database targets and similar values. What it depends on: text, and the
+//! values of the model. What it must never depend on: a tree, an option's name.
 
 mod address;
 mod addresses;
@@ -24,13 +24,13 @@ pub use target::{DatabaseHost, ServerTarget, Target};
 pub(crate) use addresses::{address, network};
 pub(crate) use host::server_address;
 
-/// The longest name of a listener or a pool.
+/// The maximum length of the name of a listener or a pool, in bytes.
 pub(crate) const NAME_LENGTH_MAX: usize = 64;
 
-/// Processors that the kernel's sets have numbers for.
+/// The number of processors that the kernel's sets support.
 pub(crate) const PROCESSORS_MAX: usize = 1024;
 
-/// `any`, `near`, `spread`.
+/// Parses `any`, `near` or `spread`.
 pub(crate) fn processors(text: &str) -> Result<Processors, Bad> {
     match text {
         "any" => Ok(Processors::Any),
@@ -46,7 +46,7 @@ pub(crate) fn processors(text: &str) -> Result<Processors, Bad> {
     }
 }
 
-/// `source`, `connection`, `line`, `word:2`, `field:NAME`, `member:NAME`.
+/// Parses a key, such as `source`, `connection`, `line`, `word:2`, `field:NAME` or `member:NAME`.
 pub(crate) fn key(text: &str) -> Result<Key, Bad> {
     const NUMBER_MAX: u32 = 1000;
     let numbered = |number: &str, kind: &str, key: fn(u32) -> Key| match number.parse() {
@@ -101,10 +101,10 @@ pub(crate) fn key(text: &str) -> Result<Key, Bad> {
     }
 }
 
-/// The kinds of databases, as their targets begin.
+/// The kinds of databases: the prefixes of their targets.
 const DATABASES: [&str; 3] = ["sqlite", "postgres", "mysql"];
 
-/// `sqlite:PATH`, `postgres://USER@HOST:PORT/DATABASE`, `mysql://USER@HOST:PORT/DATABASE`.
+/// Parses `sqlite:PATH`, `postgres://USER@HOST:PORT/DATABASE` or `mysql://USER@HOST:PORT/DATABASE`.
 pub(crate) fn target(text: &str) -> Result<Target, Bad> {
     if text.contains('\0') {
         return Err(Bad::because("has a NUL in it"));
@@ -132,7 +132,7 @@ pub(crate) fn target(text: &str) -> Result<Target, Bad> {
     }
 }
 
-/// `//USER@HOST:PORT/DATABASE`, or `//USER@/DATABASE?socket=PATH`.
+/// Parses `//USER@HOST:PORT/DATABASE`, or `//USER@/DATABASE?socket=PATH`.
 fn server(scheme: &str, text: &str, default_port: u16) -> Result<ServerTarget, Bad> {
     let whole = || format!("write \"{scheme}://USER@HOST/DATABASE\"");
     let rest = text
@@ -183,7 +183,7 @@ fn server(scheme: &str, text: &str, default_port: u16) -> Result<ServerTarget, B
     Ok(ServerTarget { host, user: user.to_owned(), database: database.to_owned() })
 }
 
-/// `env:NAME` or `file:PATH`.
+/// Parses `env:NAME` or `file:PATH`.
 pub(crate) fn secret(text: &str) -> Result<Secret, Bad> {
     match text.split_once(':') {
         Some(("env", name)) if !name.is_empty() && !name.contains(['=', '\0']) => {
@@ -197,7 +197,7 @@ pub(crate) fn secret(text: &str) -> Result<Secret, Bad> {
     }
 }
 
-/// A name of a listener or a pool: `[a-z][a-z0-9_-]*`, up to 64.
+/// Checks the name of a listener or a pool: `[a-z][a-z0-9_-]*`, at most 64 characters.
 pub(crate) fn name(text: &str) -> Result<(), Bad> {
     if text.is_empty() {
         return Err(Bad::because("is empty"));
@@ -222,7 +222,7 @@ pub(crate) fn name(text: &str) -> Result<(), Bad> {
     Ok(())
 }
 
-/// An acknowledgement: one line in which `{name}` stands for a value.
+/// Checks an acknowledgement: one line with placeholders `{name}`.
 pub(crate) fn template(text: &str) -> Result<(), Bad> {
     if text.contains(['\n', '\r']) {
         return Err(Bad::because("has a line end in it; a reply is one line"));

@@ -1,8 +1,8 @@
-//! The table of options laid over a tree.
+//! Matches the table of options with a tree.
 //!
-//! What it is: one walk that finds what is unknown, missing, of the wrong type or out of range, and
-//! keeps what is right, completed by the defaults. What it knows: the table and the tree. What it
-//! must never know: what holds between two options (that is `checks`).
+//! What it is: one walk that finds options that are unknown, missing, of the wrong type or out of range, keeps the
+//! valid ones, and adds the defaults. What it depends on: the table and the tree. What it must never depend on: rules
+//! between two options (those are in `checks`).
 
 mod read;
 mod report;
@@ -26,46 +26,46 @@ use crate::values;
 
 use report::{Walk, list, shown, with_mend};
 
-/// Bytes of a JSON-RPC message.
+/// The default maximum size of a JSON-RPC message, in bytes.
 const MESSAGE_MAX: u64 = 16 << 20;
 
-/// Behind so many errors nothing is suggested any more: somebody else may have written the file, and only
-/// the first errors are shown.
+/// The number of errors after which no suggestions are made: the file may come from an untrusted author, and only the
+/// first errors are shown.
 const SUGGESTED_MAX: usize = 1000;
 
-/// A section that was found.
+/// A section of the file.
 #[derive(Debug)]
 pub(crate) struct Section {
     pub(crate) kind: &'static options::Section,
-    /// Its own name; the kind's where there is only one.
+    /// The name of the section; the name of its kind if the kind has only one section.
     pub(crate) name: String,
-    /// Where its name stands.
+    /// The location of the name.
     pub(crate) place: Range<usize>,
-    /// Whose options it has; `None` when it is a pool that does not say, or says both.
+    /// The kind of worker whose options the section has. `None`: a pool that has no kind, or two.
     pub(crate) worker: Option<Of>,
     pub(crate) group: Group,
 }
 
-/// Where in a file the walk is.
+/// The current position of the walk.
 #[derive(Clone, Debug)]
 struct Place {
-    /// As it is called in an error, like `[pool.parse]`.
+    /// The title in errors, like `[pool.parse]`.
     title: String,
-    /// Where its header or key stands.
+    /// The location of the header or key.
     header: Range<usize>,
     worker: Option<Of>,
 }
 
-/// What was found in a tree.
+/// The result of a walk.
 pub(crate) struct Walked {
     pub(crate) sections: Vec<Section>,
     /// Names of the variables whose values options have.
     pub(crate) variables: BTreeSet<String>,
-    /// Their values, which no error may show.
+    /// The values of these variables. Errors must not show them.
     pub(crate) hidden: Vec<String>,
 }
 
-/// Walks a tree; its faults are added to `faults`.
+/// Walks a tree. Its faults are added to `faults`.
 pub(crate) fn walk(
     table: &Table,
     text: &str,
@@ -112,7 +112,7 @@ pub(crate) fn walk(
 }
 
 impl Walk<'_> {
-    /// The sections `[kind.NAME]` of one kind.
+    /// Walks the sections `[kind.NAME]` of one kind.
     fn named(&mut self, kind: &'static options::Section, inner: &Table, found: &mut Vec<Section>) {
         for entry in inner {
             match &entry.node.raw {
@@ -156,7 +156,7 @@ impl Walk<'_> {
         Section { kind, name: name.to_owned(), place: place.header, worker: place.worker, group }
     }
 
-    /// The options of one table.
+    /// Walks the options of one table.
     fn group(&mut self, options: &'static [Opt], table: &Table, place: &Place) -> Group {
         let mut group = Group { place: place.header.clone(), ..Group::default() };
         for entry in table {
@@ -167,7 +167,7 @@ impl Walk<'_> {
                 continue;
             }
             let Some(option) = options::find_for(options, &entry.key, place.worker) else {
-                // What was misspelt is wrong once, and not missing as well.
+                // A misspelt option is one error. It is not reported as missing too.
                 if let Some(meant) = self.unknown(options, entry, place)
                     && !table.iter().any(|entry| entry.key == meant)
                 {
@@ -188,7 +188,7 @@ impl Walk<'_> {
         group
     }
 
-    /// The options of one kind of worker in a table of their own; they are those of the pool.
+    /// Walks a table with the options of one kind of worker. They are options of the pool.
     fn kind_table(
         &mut self,
         kind: &'static KindTable,
@@ -219,7 +219,7 @@ impl Walk<'_> {
             let value = self.value(option, entry, &place);
             group.options.push((option.name, Found { value, place: Some(found) }));
         }
-        // What the workers are stands here or, in the short form, in the pool.
+        // The option that selects the workers is either here or, in the short form, in the pool.
         if !has_main {
             let example = match kind.of {
                 Of::Program => "command = [\"perl\", \"parse.pl\"]",
@@ -238,7 +238,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Adds the defaults, and a fault for what must be given and is not.
+    /// Adds the defaults, and a fault for each required option that is missing.
     fn complete(&mut self, options: &'static [Opt], group: &mut Group, place: &Place) {
         let worker = place.worker.unwrap_or(Of::Program);
         for option in options {
@@ -270,7 +270,7 @@ impl Walk<'_> {
             };
             group.options.push((option.name, Found { value: Some(value), place: None }));
         }
-        // A `min` above the default of `max` is no contradiction that anybody wrote.
+        // A `min` above the default of `max` is not a contradiction in the file.
         if let (Some(min), Some(max)) = (group.number("min"), group.number("max"))
             && max < min
         {
@@ -311,7 +311,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A list of tables, of which a text stands for one with the option `alone`.
+    /// Reads a list of tables. A text in it is a table with only the option `alone`.
     fn list(
         &mut self,
         option: &'static Opt,
@@ -349,7 +349,7 @@ impl Walk<'_> {
         Some(Value::Groups(groups))
     }
 
-    /// An option of the other kind of pool.
+    /// Reports an option that belongs to another kind of pool.
     fn misplaced(&mut self, option: &Opt, entry: &Entry, place: &Place) -> bool {
         let (Some(worker), true) = (place.worker, option.of != Of::Any) else { return false };
         if worker == option.of {
@@ -374,7 +374,7 @@ impl Walk<'_> {
         true
     }
 
-    /// Reports an option that there is not; gives back the one that was probably meant.
+    /// Reports an unknown option. Returns the option that was probably meant.
     fn unknown(
         &mut self,
         options: &'static [Opt],
@@ -458,7 +458,7 @@ impl Walk<'_> {
         });
     }
 
-    /// Reports a section that there is not; gives back the one that was probably meant.
+    /// Reports an unknown section. Returns the section that was probably meant.
     fn unknown_section(&mut self, entry: &Entry) -> Option<&'static options::Section> {
         if !matches!(entry.node.raw, Raw::Table(_)) {
             self.outside(entry);
@@ -494,7 +494,7 @@ impl Walk<'_> {
     }
 }
 
-/// The limits of JSON-RPC messages, where they were not given: those of MCP and LSP carry whole files.
+/// Sets the limits of JSON-RPC messages that are not set in the file. MCP and LSP messages contain whole files.
 fn message_limits(group: &mut Group) {
     let is_json = |framing| matches!(framing, Framing::JsonRpc | Framing::ContentLength);
     if matches!(group.get("protocol"), Some(Protocol::Frames(framing)) if is_json(framing)) {
@@ -506,7 +506,7 @@ fn message_limits(group: &mut Group) {
     }
 }
 
-/// Which kind of pool a table describes, if it says exactly one.
+/// Returns the kind of pool that a table describes, if it has exactly one.
 fn worker_of(table: &Table) -> Option<Of> {
     let has = |name: &str| table.iter().any(|entry| entry.key == name);
     match (has("program"), has("database"), has("servers") || has("upstream"), has("handler")) {
@@ -518,7 +518,7 @@ fn worker_of(table: &Table) -> Option<Of> {
     }
 }
 
-/// How a required option may look.
+/// Returns an example of a required option.
 fn example(option: &Opt) -> String {
     let value = match option.kind {
         Kind::Address | Kind::Server => "\"127.0.0.1:7000\"",

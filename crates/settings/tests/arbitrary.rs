@@ -1,4 +1,4 @@
-//! Nothing that a file says can panic, and every error lies within the file.
+//! No content of a file may cause a panic, and every error must lie within the file.
 
 use proptest::prelude::*;
 use settings::{Source, parse};

@@ -1,4 +1,4 @@
-//! Values that are in variables of the daemon.
+//! Values in environment variables of the daemon.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn read(listener: &str, pool: &str) -> Result<Configuration, Diagnostics> {
     parse(&Source { name: "x.toml".into(), text }, &variables)
 }
 
-/// The one error of a file.
+/// Returns the only error of a file.
 fn only(listener: &str, pool: &str) -> Diagnostic {
     let errors = read(listener, pool).expect_err(pool);
     assert_eq!(errors.iter().count(), 1, "{errors}");
@@ -82,7 +82,7 @@ fn the_value_of_a_variable_that_may_be_a_secret_is_not_shown() {
     ] {
         only(LISTENER, pool);
     }
-    // An address is no secret, and a variable that was meant for another option may be one.
+    // An address is not a secret, but a variable that was meant for another option may be one.
     for (listener, pool) in [
         ("listen = \"env:SECRET\"\npool = \"echo\"", ""),
         ("listen = \":1\"\npool = \"env:SECRET\"", ""),

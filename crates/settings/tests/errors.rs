@@ -1,6 +1,6 @@
 // tidy: tests
-//! One broken file for every kind of error: exactly one diagnostic, at the right place, with the
-//! right words. Exactly one matters: an operator who sees five errors looks for five mistakes.
+//! One broken file for every kind of error: exactly one diagnostic, at the right place, with the right words. Exactly
+//! one matters, because an operator who sees five errors looks for five mistakes.
 
 use settings::{Diagnostic, Diagnostics, Source, parse};
 
@@ -30,8 +30,8 @@ fn only(text: &str) -> Diagnostic {
     list[0].clone()
 }
 
-/// Puts a line into a section of an otherwise right file, which ends in that section; the line is
-/// the last one of the file.
+/// Puts a line at the end of a section of an otherwise valid file. The section is the last one, so the line is the last
+/// line of the file.
 fn in_listener(line: &str) -> (Diagnostic, usize) {
     let text = format!("{POOL}{LISTENER}{line}\n");
     (only(&text), text.lines().count())
@@ -47,7 +47,7 @@ fn in_store(line: &str) -> (Diagnostic, usize) {
     (only(&text), text.lines().count())
 }
 
-/// The error lies on the last line, at `word`, and says so.
+/// The error must be on the last line, at `word`, with this message.
 fn says((error, line): (Diagnostic, usize), column: usize, word: &str, message: &str, mend: &str) {
     assert_eq!((error.line, error.column), (line, column), "{error:?}");
     assert_eq!(error.word, word, "{error:?}");
@@ -440,7 +440,7 @@ fn two_listeners_on_one_address_are_named() {
     let listener = LISTENER.replace("\":7000", "\"127.0.0.1:7000");
     let source = Source { name: "roadstead.toml".into(), text: format!("{listener}{POOL}{free}") };
     parse(&source, &|_| None).expect("port 0 is another port every time, and IPv6 another address");
-    // Every address is one of IPv6 or IPv4.
+    // The unspecified address includes every IPv6 and IPv4 address.
     for listen in ["[::1]:7000", "0.0.0.0:7000"] {
         let other = format!("[listener.other]\npool = \"echo\"\nlisten = \"{listen}\"");
         let message = format!("`{listen}` is taken by `[listener.main]`");

@@ -1,4 +1,4 @@
-//! Errors of checks, cookies and sorry answers: exactly one diagnostic each, at the right place.
+//! Errors of checks, cookies and fallbacks: exactly one diagnostic each, at the right place.
 
 use settings::{Diagnostic, Source, parse};
 
@@ -32,13 +32,13 @@ fn in_web(line: &str) -> (Diagnostic, usize) {
     (only(&text), text.lines().count())
 }
 
-/// A program that is asked over HTTP.
+/// A program behind an HTTP listener.
 fn in_objects(line: &str) -> (Diagnostic, usize) {
     let text = format!("{}{POOL}{line}\n", LISTENER.replace("pool", "protocol = \"http\"\npool"));
     (only(&text), text.lines().count())
 }
 
-/// The same with a listener of lines beside it.
+/// A program behind an HTTP listener and a listener of lines.
 fn in_both(line: &str) -> (Diagnostic, usize) {
     let lines = LISTENER.replace("main", "lines").replace("7000", "7001");
     let http = LISTENER.replace("pool", "protocol = \"http\"\npool");
@@ -46,7 +46,7 @@ fn in_both(line: &str) -> (Diagnostic, usize) {
     (only(&text), text.lines().count())
 }
 
-/// The error lies on the last line, at `word`, and says so.
+/// The error must be on the last line, at `word`, with this message.
 fn says((error, line): (Diagnostic, usize), column: usize, word: &str, message: &str, mend: &str) {
     assert_eq!((error.line, error.column), (line, column), "{error:?}");
     assert_eq!(error.word, word, "{error:?}");
@@ -296,7 +296,7 @@ fn programs_that_are_asked_over_http_have_the_words_of_servers() {
         let source = Source { name: "roadstead.toml".into(), text: text.clone() };
         assert!(parse(&source, &|_| None).is_ok(), "{text}");
     }
-    // By way of a pool that is sorry, too.
+    // Also through a pool in fallback.
     let http = LISTENER.replace("pool", "protocol = \"http\"\npool");
     let other = "[pool.other]\nprogram = [\"cat\"]\nfallback = { line = \"x\", status = 500 }\n";
     let text = format!("{http}{POOL}fallback = {{ pool = \"other\" }}\n{other}");

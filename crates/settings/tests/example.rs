@@ -1,4 +1,4 @@
-//! The configuration that the design shows, read into the model and compared field by field.
+//! The configuration of the design document, parsed into the model and compared field by field.
 
 use std::path::PathBuf;
 use std::time::Duration;

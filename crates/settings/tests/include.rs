@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use settings::{Configuration, Diagnostics, load};
 
-/// A folder with these files; the first includes others.
+/// Returns a directory with these files. The first one includes others.
 fn folder(files: &[(&str, &str)]) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (name, text) in files {
@@ -28,7 +28,7 @@ const A: &str = "[pool.a]\nprogram = [\"cat\"]\n";
 const B: &str =
     "[pool.b]\nprogram = [\"cat\"]\n[listener.other]\nlisten = \":7001\"\npool = \"b\"\n";
 
-/// The file, line and column of each error, and what is said.
+/// Returns the file, line, column and message of each error.
 fn said(files: &[(&str, &str)]) -> Vec<(String, usize, usize, String)> {
     let (folder, main) = folder(files);
     let errors = load(&main).expect_err("it is wrong");

@@ -1,4 +1,4 @@
-//! Options of one kind of worker, in a table of their own and in the short form.
+//! Options of one kind of worker, in a separate table and in the short form.
 
 use settings::{Configuration, Diagnostics, Source, parse};
 
@@ -50,7 +50,7 @@ fn each_server_and_the_pool_have_limits_of_one_name() {
     let own: Vec<_> = servers.servers.iter().map(|server| server.concurrent_max).collect();
     assert_eq!(pool.balancing.concurrent_max, Some(30));
     assert_eq!((servers.concurrent_max, own), (20, vec![None, Some(5)]));
-    // Beside the short form.
+    // Next to the short form.
     let read = right("[pool.a]\nservers = [\"127.0.0.1:1\"]\nupstream.max_concurrent = 20\n");
     assert_eq!(read.pools[0].servers().expect("it has servers").concurrent_max, 20);
 }

@@ -1,16 +1,15 @@
-//! Five hundred broken files, each made of a right one by a typed mutation: every one gets an error
-//! that names the mutated line and, within it, the mutated word.
+//! Five hundred broken files, each made from a valid one by a typed mutation. Every file must get an error that names
+//! the mutated line and, within it, the mutated word.
 //!
-//! The mutations come from a seeded generator; a failure prints the number of the mutation and the
-//! file, and the same number is the same file on every machine. A lost bracket or quote is named by
-//! line only: where on it the text went wrong is a guess, and that it is a guess of syntax is what
-//! the message must say.
+//! The mutations come from a seeded generator. A failure prints the number of the mutation and the file, and the same
+//! number gives the same file on every machine. A lost bracket or quote is named by line only: its column is a guess,
+//! and the message must say that it is a guess about syntax.
 
 use settings::{Diagnostic, Source, parse};
 
 const MUTATIONS: u64 = 500;
 
-/// What an option is, as far as a mutation needs to know.
+/// The kind of an option, as far as a mutation depends on it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Count,
@@ -31,10 +30,10 @@ enum Kind {
 }
 use Kind::*;
 
-/// An option of the right file: its key as written, its value, its kind.
+/// An option of the valid file: its key as written, its value, its kind.
 type Opt = (&'static str, &'static str, Kind);
 
-/// A section of the right file.
+/// A section of the valid file.
 type Section = (&'static str, &'static [Opt]);
 
 const FILE: &[Section] = &[
@@ -125,7 +124,7 @@ const FILE: &[Section] = &[
     ),
 ];
 
-/// splitmix64: small, and good enough to choose.
+/// splitmix64: small, and random enough for choices.
 struct Choice(u64);
 
 impl Choice {
@@ -142,7 +141,7 @@ impl Choice {
     }
 }
 
-/// A line of the file that is being broken.
+/// A line of the file that is mutated.
 #[derive(Clone, Debug)]
 struct Line {
     section: usize,
@@ -151,12 +150,12 @@ struct Line {
     text: String,
 }
 
-/// What must be said of a broken file.
+/// The error that a broken file must get.
 #[derive(Debug)]
 struct Blame {
-    /// From 0.
+    /// The line, counted from 0.
     line: usize,
-    /// The columns of the mutated word, from 1; `None`: syntax, anywhere on the line.
+    /// The columns of the mutated word, counted from 1. `None`: a syntax error, anywhere on the line.
     columns: Option<(usize, usize)>,
 }
 
@@ -176,26 +175,26 @@ fn joined(lines: &[Line]) -> String {
     lines.iter().map(|line| format!("{}\n", line.text)).collect()
 }
 
-/// Where the value of a line stands.
+/// Returns the columns of the value of a line.
 fn value_columns(line: &Line) -> (usize, usize) {
     let at = line.text.find(" = ").expect("a line with an option") + 4;
     (at, line.text.chars().count())
 }
 
-/// Where the last part of a key stands.
+/// Returns the columns of the last part of a key.
 fn key_columns(key: &str) -> (usize, usize) {
     let start = key.rfind('.').map_or(0, |dot| dot + 1);
     (start + 1, key.len())
 }
 
-/// Sets an option's line to another value and blames the value.
+/// Sets the option on a line to another value, and expects the error at the value.
 fn set(lines: &mut [Line], at: usize, value: &str) -> Blame {
     let key = lines[at].option.expect("an option").0;
     lines[at].text = format!("{key} = {value}");
     Blame { line: at, columns: Some(value_columns(&lines[at])) }
 }
 
-/// Puts a new line after a line and blames its first word.
+/// Inserts a new line after a line, and expects the error at its first word.
 fn add(lines: &mut Vec<Line>, after: usize, text: &str) -> Blame {
     let section = lines[after].section;
     lines.insert(after + 1, Line { section, option: None, text: text.to_owned() });
@@ -203,7 +202,7 @@ fn add(lines: &mut Vec<Line>, after: usize, text: &str) -> Blame {
     Blame { line: after + 1, columns: Some((1, width)) }
 }
 
-/// The line of an option of this kind, chosen among all of them.
+/// Returns the line of a random option of this kind.
 fn option_of(lines: &[Line], choice: &mut Choice, wanted: impl Fn(Kind) -> bool) -> usize {
     let fits = |line: &Line| line.option.is_some_and(|(_, _, kind)| wanted(kind));
     let among: Vec<usize> = (0..lines.len()).filter(|at| fits(&lines[*at])).collect();
@@ -217,7 +216,7 @@ fn line_of(lines: &[Line], section: &str, key: &str) -> usize {
     lines.iter().position(found).expect("it is in the file")
 }
 
-/// One letter less, more, other, or two swapped; never the word itself.
+/// Changes a word: one letter removed, added or replaced, or two swapped. The result is never the word itself.
 fn misspelt(word: &str, choice: &mut Choice) -> String {
     loop {
         let mut letters: Vec<char> = word.chars().collect();
@@ -251,7 +250,7 @@ fn wrong_type(kind: Kind, choice: &mut Choice) -> &'static str {
 
 fn unreadable((key, _, kind): Opt, choice: &mut Choice) -> &'static str {
     let among: &[&str] = match kind {
-        // The counts that may be zero.
+        // Counts that may be zero.
         Count if key == "workers.spare" || key == "workers.min" => &["-1", "99999999999"],
         Count => &["0", "-1", "99999999999", "0x7fffffffffffffff"],
         Size => &["0", "-5", "\"64KB\"", "\"many\"", "\"1024GiB\"", "\"5\"", "\"\""],
@@ -272,7 +271,7 @@ fn unreadable((key, _, kind): Opt, choice: &mut Choice) -> &'static str {
     choice.of(among)
 }
 
-/// Breaks a right file; says who is to blame.
+/// Breaks a valid file. Returns the expected error.
 fn mutate(lines: &mut Vec<Line>, choice: &mut Choice) -> Blame {
     match choice.below(20) {
         0..=2 => {
@@ -323,7 +322,7 @@ fn mutate(lines: &mut Vec<Line>, choice: &mut Choice) -> Blame {
     }
 }
 
-/// A header that is misspelt, unknown, badly named or there twice.
+/// A header that is misspelt, unknown, badly named or duplicate.
 fn broken_header(lines: &mut Vec<Line>, choice: &mut Choice) -> Blame {
     let headers: Vec<usize> = (0..lines.len()).filter(|at| lines[*at].option.is_none()).collect();
     let at = choice.of(&headers);
@@ -350,7 +349,7 @@ fn broken_header(lines: &mut Vec<Line>, choice: &mut Choice) -> Blame {
     }
 }
 
-/// Something required is gone: its header is to blame.
+/// A required option is missing. The error is expected at its header.
 fn missing(lines: &mut Vec<Line>, choice: &mut Choice) -> Blame {
     let (section, key) = choice.of(&[
         ("admin", "listen"),
@@ -367,7 +366,7 @@ fn missing(lines: &mut Vec<Line>, choice: &mut Choice) -> Blame {
     Blame { line: line_of(lines, section, ""), columns: Some((start + 1, end + 1)) }
 }
 
-/// Two options that are right alone and wrong together.
+/// Two options that are valid alone and invalid together.
 fn contradiction(lines: &mut Vec<Line>, choice: &mut Choice) -> Blame {
     match choice.below(8) {
         0 => {
@@ -414,7 +413,7 @@ fn contradiction(lines: &mut Vec<Line>, choice: &mut Choice) -> Blame {
     }
 }
 
-/// A bracket, a brace, a quote or the equals sign is lost.
+/// Removes a bracket, a brace, a quote or the equals sign.
 fn lost_mark(lines: &mut [Line], choice: &mut Choice) -> Blame {
     let marks = ['[', ']', '{', '}', '"', '='];
     loop {
@@ -422,7 +421,7 @@ fn lost_mark(lines: &mut [Line], choice: &mut Choice) -> Blame {
         let places: Vec<usize> =
             lines[at].text.match_indices(marks).map(|(place, _)| place).collect();
         let place = choice.of(&places);
-        // A brace within a text is no bracket.
+        // A brace within a text is not a bracket.
         if lines[at].option.is_some_and(|(_, _, kind)| kind == Template)
             && lines[at].text[place..].starts_with(['{', '}'])
         {
@@ -472,7 +471,7 @@ fn every_mutation_is_named_by_line_and_word() {
     assert!(by_line_only * 4 < MUTATIONS, "{by_line_only} mutations are named by line only");
 }
 
-/// Reads a broken file; its errors must name who is to blame, and hardly anybody else.
+/// Parses a broken file. Its errors must name the expected place, and few other places.
 fn named(text: String, blame: &Blame) -> Result<(), String> {
     let source = Source { name: "broken.toml".into(), text };
     let Err(errors) = parse(&source, &|_| None) else {

@@ -1,11 +1,11 @@
-//! Programs that are a connection's own: what their pools cannot be asked.
+//! Errors of pools whose programs each serve one connection.
 
 use settings::{Diagnostic, Source, parse};
 
 const LISTENER: &str = "[listener.main]\nlisten = \":7000\"\npool = \"echo\"\n";
 const POOL: &str = "[pool.echo]\nprogram = [\"cat\"]\n";
 
-/// The one error of a file, which lies on its last line.
+/// Returns the only error of a file. It must be on the last line.
 fn only(text: &str) -> Diagnostic {
     let source = Source { name: "roadstead.toml".into(), text: text.into() };
     let errors = parse(&source, &|_| None).expect_err(text);

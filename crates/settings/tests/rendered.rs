@@ -1,5 +1,4 @@
-//! Errors as they are shown, word for word: of a file, of a command line, of a file that cannot be
-//! read.
+//! Rendered errors, compared word for word: of a file, of a command line, of a file that cannot be read.
 
 use settings::{Diagnostics, Flag, FlagValue, Source, from_flags, load, parse};
 

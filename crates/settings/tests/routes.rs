@@ -1,4 +1,4 @@
-//! Routes: what they mean, and what is said of those that mean nothing.
+//! Routes: their meaning, and errors of routes without effect.
 
 use settings::{
     Configuration, Diagnostic, RespondBody, RouteAccess, RouteAction, Secret, Source, parse,
@@ -16,7 +16,7 @@ fn read(listener: &str) -> Configuration {
     parse(&file(listener), &|_| None).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// The one error of a listener with one route, which is on line 8.
+/// Returns the only error of a listener with one route. It must be on line 8.
 fn only(route: &str) -> Diagnostic {
     of_listener(&format!("route = [{{ {route} }}]"))
 }

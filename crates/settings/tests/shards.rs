@@ -1,4 +1,4 @@
-//! The number of shards, and what is said of a wrong one.
+//! The number of shards, and errors of wrong numbers.
 
 use settings::{Diagnostic, Shards, Source, parse};
 

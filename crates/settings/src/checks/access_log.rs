@@ -1,10 +1,10 @@
-//! What the access log can be told.
+//! Rules for the options of the access log.
 
 use crate::fault::Fault;
 use crate::model::{log_format, log_target};
 use crate::walk::Section;
 
-/// Adds a fault for every value that is none.
+/// Adds a fault for every invalid value.
 pub(super) fn check(section: &Section, faults: &mut Vec<Fault>) {
     let group = &section.group;
     let bad = [

@@ -1,4 +1,4 @@
-//! What holds between the options of a listener that go by a client's address.
+//! Rules between the options of a listener that concern client addresses.
 
 use crate::fault::Fault;
 use crate::model::{Address, Forwarded};
@@ -6,7 +6,7 @@ use crate::options::{Group, Value};
 use crate::values;
 use crate::walk::Section;
 
-/// Adds a fault for every rule that is broken.
+/// Adds a fault for every violated rule.
 pub(super) fn check(listener: &Section, faults: &mut Vec<Fault>) {
     let group = &listener.group;
     for option in ["trusted", "allow", "deny"] {
@@ -34,7 +34,7 @@ pub(super) fn check(listener: &Section, faults: &mut Vec<Fault>) {
     }
 }
 
-/// A list of addresses and networks.
+/// Checks a list of addresses and networks.
 fn networks(group: &Group, option: &str, faults: &mut Vec<Fault>) {
     let texts = group.texts(option);
     for text in texts {
@@ -48,7 +48,7 @@ fn networks(group: &Group, option: &str, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Limits limit something, and their table holds all who are connected.
+/// At least one limit must be set, and the table must have an entry for every connected client.
 fn per_address(limits: &Group, listener: &Group, faults: &mut Vec<Fault>) {
     for (rate, burst) in [("connects", "connects_burst"), ("requests", "requests_burst")] {
         if let (None, Some(place)) = (limits.find(rate), limits.key(burst)) {

@@ -5,7 +5,7 @@ use crate::model::Address;
 use crate::options::Value;
 use crate::walk::Section;
 
-/// Adds a fault for every rule that is broken.
+/// Adds a fault for every violated rule.
 pub(super) fn check(admin: &Section, faults: &mut Vec<Fault>) {
     let group = &admin.group;
     let Some(Value::Address(listen)) = group.value("listen") else { return };
@@ -47,7 +47,7 @@ pub(super) fn check(admin: &Section, faults: &mut Vec<Fault>) {
     }
 }
 
-/// A host name or an address as it appears in `Host`, without a port.
+/// Whether the text is a host name or an address as it appears in `Host`, without a port.
 fn is_host(text: &str) -> bool {
     let is_address =
         text.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>().is_ok();

@@ -1,4 +1,4 @@
-//! What holds between keys, cookies and answers of HTTP, and the pools that they stand in.
+//! Rules between keys, cookies and HTTP answers, and the pools that contain them.
 
 use std::ops::Range;
 
@@ -8,24 +8,24 @@ use crate::options::Of;
 use crate::options::{Group, Value};
 use crate::walk::Section;
 
-/// What belongs to a cookie.
+/// Options that require a cookie.
 const OF_COOKIES: &[&str] =
     &["mode", "value", "secret", "path", "max_age", "http_only", "secure", "same_site"];
-/// What belongs to one that is inserted.
+/// Options that require an inserted cookie.
 const OF_INSERTED: &[&str] = &["path", "max_age", "http_only", "secure", "same_site"];
 /// Options of a fallback that apply to HTTP clients only.
 const OF_HTTP: &[&str] = &["redirect", "status", "type", "retry_after"];
 
-/// What the workers of a pool get of clients of HTTP.
+/// What the workers of a pool receive from HTTP clients.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Gets {
-    /// Their requests.
+    /// The HTTP requests.
     Messages,
-    /// An object of each, whose head stands in it; of other clients frames.
+    /// One JSON object per request, which contains its head. From other clients they receive frames.
     Objects,
-    /// Records that were made of them.
+    /// Records that are parsed from the requests.
     Records,
-    /// Nothing: none of them asks it.
+    /// Nothing: no HTTP listener uses the pool.
     Nothing,
 }
 
@@ -78,12 +78,12 @@ pub(super) fn check(
 
 const NOBODY_ASKS: &str = "no listener of HTTP asks this pool";
 
-/// Whether a listener sends requests to this pool, of HTTP or of another protocol: directly, or through a pool whose
-/// fallback or `then` is this pool.
+/// Whether a listener sends requests to this pool: an HTTP listener if `over_http`, otherwise a listener of another
+/// protocol. It may use the pool directly, or through a pool whose fallback or `then` is this pool.
 fn asked_by(pool: &Section, listeners: &[&Section], pools: &[&Section], over_http: bool) -> bool {
     let speaks = |listener: &&&Section| match listener.group.get::<Protocol>("protocol") {
         Some(protocol) => (protocol == Protocol::Http) == over_http,
-        // A wrong one has its own error.
+        // An invalid protocol has another error.
         None => over_http,
     };
     let named = |group: &Group, name: &str| match group.value(name) {
@@ -112,7 +112,7 @@ fn asked_by(pool: &Section, listeners: &[&Section], pools: &[&Section], over_htt
     reached.contains(&pool.name)
 }
 
-/// Keys are found in the requests that the pool gets.
+/// A key must exist in the requests that the pool receives.
 fn key(group: &Group, name: &str, gets: Gets, faults: &mut Vec<Fault>) {
     let (Some(Value::Key(key)), Some(place)) = (group.value(name), group.place(name)) else {
         return;
@@ -225,7 +225,7 @@ fn cookie(sticky: &Group, gets: Gets, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Only a table and a signed cookie know when a client asked last.
+/// Only a table and a signed cookie contain the time of the last request of a client.
 fn without_a_table(sticky: &Group, signed: bool, passive: bool, faults: &mut Vec<Fault>) {
     if let (Some(place), false) = (sticky.key("lifetime"), signed || passive) {
         faults.push(
@@ -243,7 +243,7 @@ fn without_a_table(sticky: &Group, signed: bool, passive: bool, faults: &mut Vec
     }
 }
 
-/// What is written into a head must not end its line, and a redirect has a status of its own.
+/// Text that is written into a head must not end the line, and a redirect requires a redirect status.
 fn head(fallback: &Group, faults: &mut Vec<Fault>) {
     for name in ["redirect", "type"] {
         let Some((text, place)) = fallback.given_text(name) else {

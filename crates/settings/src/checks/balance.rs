@@ -1,4 +1,4 @@
-//! What only holds between options of balancing.
+//! Rules between the options of balancing.
 
 use crate::fault::Fault;
 use crate::model::{BalanceMethod, Dispatch, Idempotent};
@@ -34,7 +34,7 @@ pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     }
 }
 
-/// A worker that is new cannot be given less where the schedule does not ask for weights.
+/// `slow_start` requires a balance method with weights.
 fn slow_start(group: &Group, faults: &mut Vec<Fault>) {
     let (Some(place), Some(schedule)) = (group.key("slow_start"), group.get("balance")) else {
         return;
@@ -54,7 +54,7 @@ fn slow_start(group: &Group, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Who has no requests that could be made again says nothing of them.
+/// `idempotent` is rejected for workers whose requests are never repeated.
 fn repeats(pool: &Section, faults: &mut Vec<Fault>) {
     let group = &pool.group;
     let Some(place) = group.key("idempotent") else { return };
@@ -77,8 +77,8 @@ fn repeats(pool: &Section, faults: &mut Vec<Fault>) {
     faults.push(Fault::at(place, message).expected(expected).mend("remove it"));
 }
 
-/// A program that has ended does not come back, nor what it knew of its clients: the next one at its
-/// place is another. Only servers are who they were.
+/// `hold_timeout` with `sticky` is for servers only. A program that has ended does not come back, and the program that
+/// replaces it has no data of its clients. Only a server keeps its identity.
 fn holds_for_nobody(pool: &Section, faults: &mut Vec<Fault>) {
     let others = pool.worker.is_some_and(|worker| worker != Of::Servers);
     let Some(queue) = pool.group.inner("queue") else { return };
@@ -96,7 +96,7 @@ fn holds_for_nobody(pool: &Section, faults: &mut Vec<Fault>) {
     }
 }
 
-/// A fallback is a line, a file, or another pool.
+/// A fallback has exactly one answer: a line, a file, another pool or a redirect.
 fn one_answer(fallback: &Group, pool: &Group, faults: &mut Vec<Fault>) {
     let mut given =
         ["line", "file", "pool", "redirect"].into_iter().filter_map(|name| fallback.key(name));

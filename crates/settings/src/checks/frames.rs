@@ -1,4 +1,4 @@
-//! What framings, tags and replies of several frames ask of each other.
+//! Rules between framings, ids of replies, and replies of several frames.
 
 use crate::fault::Fault;
 use crate::model::{
@@ -7,7 +7,7 @@ use crate::model::{
 use crate::options::{Group, Value};
 use crate::walk::Section;
 
-/// What a framing can carry, and what makes no sense with it.
+/// Checks which options a framing supports.
 pub(super) fn framing(pool: &Section, faults: &mut Vec<Fault>) {
     let group = &pool.group;
     let Some(framing) = group.get("framing") else { return };
@@ -49,7 +49,7 @@ pub(super) fn framing(pool: &Section, faults: &mut Vec<Fault>) {
     alignment(group, framing, tags, faults);
 }
 
-/// What tells which request a reply belongs to, where nothing in the framing does.
+/// Checks how replies are matched with requests if the framing has no ids.
 fn alignment(group: &Group, framing: Framing, tags: bool, faults: &mut Vec<Fault>) {
     let is_session = group.is("dispatch", Dispatch::Session);
     let why = match framing {
@@ -123,7 +123,7 @@ fn alignment(group: &Group, framing: Framing, tags: bool, faults: &mut Vec<Fault
     }
 }
 
-/// What a program says first, and who is there to say it.
+/// Checks what a program must send first.
 fn greeting(group: &Group, framing: Framing, faults: &mut Vec<Fault>) {
     let oneshot = framing == Framing::Oneshot;
     if let (true, Some(place)) = (oneshot, group.key("sticky")) {
@@ -151,7 +151,7 @@ fn greeting(group: &Group, framing: Framing, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Programs that are a connection's own.
+/// Checks programs that each serve one connection.
 fn session(pool: &Section, framing: Framing, faults: &mut Vec<Fault>) {
     let group = &pool.group;
     let is_session = group.is("dispatch", Dispatch::Session);
@@ -180,7 +180,7 @@ fn session(pool: &Section, framing: Framing, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Whether what makes a program forget its client is one frame of its framing.
+/// Checks that `reset`, the request that clears the state of a program, is exactly one frame of the framing.
 fn reset(pool: &Section, framing: Framing, faults: &mut Vec<Fault>) {
     let Some((text, place)) = pool.group.given_text("reset") else {
         return;
@@ -210,8 +210,7 @@ fn reset(pool: &Section, framing: Framing, faults: &mut Vec<Fault>) {
     }
 }
 
-/// What another pool replied belongs to no connection, and a program that is a connection's own
-/// answers nobody else.
+/// A reply of another pool belongs to no connection. A program that serves one connection answers only that connection.
 pub(super) fn feeds_a_session(pool: &Section, pools: &[&Section], faults: &mut Vec<Fault>) {
     let Some((name, place)) = pool.group.given_text("then") else {
         return;
@@ -229,7 +228,7 @@ pub(super) fn feeds_a_session(pool: &Section, pools: &[&Section], faults: &mut V
     }
 }
 
-/// Replies of many frames.
+/// Checks replies of several frames.
 fn stream(pool: &Section, framing: Framing, tags: bool, faults: &mut Vec<Fault>) {
     let group = &pool.group;
     let (Some(Value::Group(stream)), Some(place)) = (group.value("stream"), group.key("stream"))
@@ -267,7 +266,7 @@ fn stream(pool: &Section, framing: Framing, tags: bool, faults: &mut Vec<Fault>)
     }
 }
 
-/// Marks are for replies that are not JSON.
+/// `reply = "status"` requires replies that are not JSON-RPC.
 pub(super) fn marks(listener: &Section, faults: &mut Vec<Fault>) {
     let group = &listener.group;
     if let (

@@ -1,4 +1,4 @@
-//! Requests that one pool passes to another: those of a pool in fallback, and replies that become requests (`then`).
+//! Requests that a pool passes to another pool: those of a pool in fallback, and replies that become requests (`then`).
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::options::Of;
 use crate::options::{Group, Value};
 use crate::walk::Section;
 
-/// Whether the workers of a pool take messages of HTTP, and not frames.
+/// Whether the workers of a pool receive HTTP messages, not frames.
 fn takes_messages(pool: &Section) -> bool {
     match pool.worker {
         Some(Of::Servers) => true,
@@ -18,7 +18,7 @@ fn takes_messages(pool: &Section) -> bool {
     }
 }
 
-/// Adds a fault for every pool that hands on what the other cannot read.
+/// Adds a fault for every pool that passes on requests that the other pool cannot read.
 pub(super) fn check(sections: &[Section], pools: &[&Section], faults: &mut Vec<Fault>) {
     for pool in pools {
         let Some(fallback) = pool.group.inner("fallback") else { continue };
@@ -31,8 +31,8 @@ pub(super) fn check(sections: &[Section], pools: &[&Section], faults: &mut Vec<F
     asked_in_http(sections, pools, faults);
 }
 
-/// Where clients speak HTTP, each pool that their requests can come to gives one answer to one object,
-/// not only the first.
+/// If clients use HTTP, every pool that their requests can reach must give one answer to one object, not only the first
+/// pool.
 fn asked_in_http(sections: &[Section], pools: &[&Section], faults: &mut Vec<Fault>) {
     let mut reached: Vec<&Section> = pools.to_vec();
     reached.retain(|pool| is_asked_in_http(pool, sections));
@@ -54,7 +54,7 @@ fn asked_in_http(sections: &[Section], pools: &[&Section], faults: &mut Vec<Faul
     }
 }
 
-/// The pools that a pool hands requests to, and where it names them.
+/// Returns the pools that a pool passes requests to, and where it names them.
 fn onward<'a>(pool: &Section, pools: &[&'a Section]) -> Vec<(&'a Section, Range<usize>)> {
     let instead = match pool.group.value("fallback") {
         Some(Value::Group(fallback)) => named(fallback, "pool", pools),
@@ -63,7 +63,7 @@ fn onward<'a>(pool: &Section, pools: &[&'a Section]) -> Vec<(&'a Section, Range<
     instead.into_iter().chain(named(&pool.group, "then", pools)).collect()
 }
 
-/// The pool that an option names, and where.
+/// Returns the pool that an option names, and the location.
 fn named<'a>(
     group: &Group,
     option: &str,
@@ -74,7 +74,8 @@ fn named<'a>(
     Some((other, group.place(option)?))
 }
 
-/// What was asked over HTTP can go on to any pool, as what its workers take. A frame is no message of HTTP.
+/// HTTP requests can be passed to any pool, in the form that its workers receive. A frame cannot be passed to workers
+/// that receive HTTP messages.
 fn can_read(
     pool: &Section,
     other: &Section,
@@ -117,12 +118,12 @@ fn can_read(
     false
 }
 
-/// Whether a listener of HTTP, or a route of one, leads there.
+/// Whether an HTTP listener, or a route of one, sends requests to the pool.
 fn is_asked_in_http(pool: &Section, sections: &[Section]) -> bool {
     is_asked(pool, sections, true)
 }
 
-/// Whether a listener leads there: one of HTTP, or one of another protocol.
+/// Whether a listener sends requests to the pool: an HTTP listener, or a listener of another protocol.
 fn is_asked(pool: &Section, sections: &[Section], in_http: bool) -> bool {
     let listeners = sections.iter().filter(|section| section.kind.name == "listener");
     listeners
@@ -131,7 +132,7 @@ fn is_asked(pool: &Section, sections: &[Section], in_http: bool) -> bool {
         .any(|group| matches!(group.value("pool"), Some(Value::Text(name)) if *name == pool.name))
 }
 
-/// Programs that are each a connection's own answer for nobody else.
+/// Programs that each serve one connection cannot answer the requests of another pool.
 fn own(other: &Section, place: Range<usize>, faults: &mut Vec<Fault>) {
     if other.group.is("dispatch", Dispatch::Session) {
         let name = &other.name;

@@ -1,4 +1,4 @@
-//! What holds between the options of `health_check`.
+//! Rules between the options of `health_check`.
 
 use super::identity;
 use crate::fault::Fault;
@@ -7,7 +7,7 @@ use crate::options::Of;
 use crate::options::{Group, Value};
 use crate::walk::Section;
 
-/// Which options belong to one way of checking alone.
+/// Options that belong to exactly one kind of check.
 const OWN: &[(&str, CheckKind)] = &[
     ("method", CheckKind::Http),
     ("path", CheckKind::Http),
@@ -21,7 +21,7 @@ const OWN: &[(&str, CheckKind)] = &[
     ("group", CheckKind::Program),
 ];
 
-/// What belongs to every check.
+/// Options that belong to every kind of check.
 const EVERY: &[&str] = &["interval", "timeout", "rise", "fall", "checked_first", "port"];
 
 pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
@@ -52,7 +52,7 @@ pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     }
 }
 
-/// What counts as a request that failed: where those do not count, it means nothing.
+/// Checks the options of passive health checks: an option without effect is a fault.
 fn of_errors(health: &Group, faults: &mut Vec<Fault>) {
     let rate = health.key("fail_rate");
     if let (Some(place), Some(Value::Number(0))) = (rate.clone(), health.value("fail_rate")) {
@@ -83,7 +83,7 @@ fn of_errors(health: &Group, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Only who speaks HTTP says a status.
+/// Only workers that speak HTTP send a status.
 fn unhealthy_status(pool: &Section, health: &Group, faults: &mut Vec<Fault>) {
     statuses(health, "unhealthy_status", faults);
     let speaks = pool.worker == Some(Of::Servers) || super::http::serves(pool);
@@ -96,8 +96,7 @@ fn unhealthy_status(pool: &Section, health: &Group, faults: &mut Vec<Fault>) {
     }
 }
 
-/// A check of a program with sessions is a session of its own, behind which a program without `reset` is
-/// replaced.
+/// A check of a program with `dispatch = "session"` is a session too. After it, a program without `reset` is replaced.
 fn session_alone(pool: &Section, health: &Group, faults: &mut Vec<Fault>) {
     let session = pool.group.is("dispatch", Dispatch::Session);
     if session && pool.group.find("reset").is_none() {
@@ -152,7 +151,7 @@ fn missing(health: &Group, kind: CheckKind, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Programs on pipes have no address, and what runs in this process cannot be looked at from outside.
+/// Programs on pipes have no address, and databases and handlers cannot be checked from outside this process.
 fn of_another_worker(pool: &Section, health: &Group, kind: CheckKind, faults: &mut Vec<Fault>) {
     let (Some(worker), Some(place)) = (pool.worker, health.place("check")) else { return };
     let fits = match worker {
@@ -182,7 +181,7 @@ fn of_another_worker(pool: &Section, health: &Group, kind: CheckKind, faults: &m
     }
 }
 
-/// What is written into a request must not end its line.
+/// Text that is written into a request must not end the line.
 fn head(health: &Group, faults: &mut Vec<Fault>) {
     for name in ["method", "path", "host"] {
         let Some((text, place)) = health.given_text(name) else {

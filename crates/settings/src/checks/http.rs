@@ -1,4 +1,4 @@
-//! What holds between listeners of HTTP and pools of servers, or of programs that serve.
+//! Rules between HTTP listeners and pools of servers, or of programs that serve HTTP.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::options::Of;
 use crate::options::Value;
 use crate::walk::Section;
 
-/// Each server is a worker: there is nothing to count.
+/// `workers` is rejected for servers: each server is a worker.
 pub(super) fn no_count_of_workers(pool: &Section, faults: &mut Vec<Fault>) {
     if let Some(place) = pool.group.key("workers") {
         let message = format!("`[pool.{}]` has as many workers as `servers`", pool.name);
@@ -20,7 +20,7 @@ pub(super) fn no_count_of_workers(pool: &Section, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Who has a request that is no message of HTTP may have done what it asks.
+/// `retries` requires HTTP messages. Another worker that has a request may already have executed it.
 pub(super) fn no_retries(pool: &Section, faults: &mut Vec<Fault>) {
     let asked_again = serves(pool) || pool.worker == Some(Of::Servers);
     if let (false, Some(_), Some(place)) = (asked_again, pool.worker, pool.group.key("retries")) {
@@ -34,7 +34,7 @@ pub(super) fn no_retries(pool: &Section, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Limits of heads are for workers that send heads.
+/// Limits of response heads require workers that send heads.
 pub(super) fn no_response_limits(pool: &Section, faults: &mut Vec<Fault>) {
     if pool.worker.is_none() || serves(pool) || pool.worker == Some(Of::Servers) {
         return;
@@ -52,7 +52,7 @@ pub(super) fn no_response_limits(pool: &Section, faults: &mut Vec<Fault>) {
     }
 }
 
-/// `retries.on` names failures and statuses.
+/// `retries.on` must contain names of failures and statuses only.
 pub(super) fn retried_on(pool: &Section, faults: &mut Vec<Fault>) {
     let Some(retries) = pool.group.inner("retries") else { return };
     let entries = retries.texts("on");
@@ -66,11 +66,11 @@ pub(super) fn retried_on(pool: &Section, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Who speaks HTTP is answered by servers, databases or programs, and servers answer nobody else.
+/// HTTP clients are answered by servers, databases or programs. Servers answer only HTTP clients.
 pub(super) fn speaks(listener: &Section, pools: &[&Section], faults: &mut Vec<Fault>) {
     let protocol = listener.group.value("protocol");
     if protocol.is_none() {
-        // What it was meant to be is not known, and it has its own error.
+        // The intended protocol is unknown, and it has another error.
         return;
     }
     let http = listener.group.is("protocol", Protocol::Http);
@@ -111,7 +111,8 @@ pub(super) fn speaks(listener: &Section, pools: &[&Section], faults: &mut Vec<Fa
     }
 }
 
-/// A pool whose programs cannot be asked with one object is named here, where HTTP leads to it.
+/// Returns a fault for a pool whose programs cannot answer one object with one frame, at the option that sends HTTP
+/// requests to the pool.
 pub(super) fn no_object(place: Range<usize>, name: &str, why: &str) -> Fault {
     let message = format!(
         "a program behind HTTP gets an object and gives one answer, and {why} in `[pool.{name}]`"
@@ -125,7 +126,7 @@ pub(super) fn serves(pool: &Section) -> bool {
     pool.worker == Some(Of::Program) && pool.group.is("framing", Framing::Http)
 }
 
-/// What means nothing to a program that serves HTTP: it is asked on connections.
+/// Options that have no effect on a program that serves HTTP, because it receives requests on connections.
 const OF_PIPES: &[&str] = &[
     "dispatch",
     "reset",
@@ -142,7 +143,7 @@ const OF_PIPES: &[&str] = &[
     "then",
 ];
 
-/// What goes with programs that serve HTTP, and only with them.
+/// Checks the options that require programs that serve HTTP, and those that exclude them.
 pub(super) fn serving(pool: &Section, pools: &[&Section], faults: &mut Vec<Fault>) {
     let group = &pool.group;
     if !serves(pool) {
@@ -183,21 +184,21 @@ pub(super) fn serving(pool: &Section, pools: &[&Section], faults: &mut Vec<Fault
 
 const JSON_RPC: &str = "messages are JSON-RPC";
 
-/// Why the programs of a pool cannot be asked with one object and answer with one frame.
+/// Returns the reason why the programs of a pool cannot receive one object and answer with one frame.
 pub(super) fn takes_no_object(pool: &Section) -> Option<&'static str> {
     if pool.group.key("stream").is_some() {
         return Some("a reply is many frames");
     }
     match pool.group.get("framing") {
-        // A message without an `id` gets no answer, a request of HTTP always does; and what the
-        // program asks or tells by itself has no request of HTTP to go with.
+        // A message without an `id` gets no answer, but an HTTP request always does. Requests and notifications of the
+        // program have no HTTP request that they could belong to.
         Some(Framing::JsonRpc | Framing::ContentLength) => Some(JSON_RPC),
         Some(Framing::Raw) => Some("nothing ends a frame"),
         _ => None,
     }
 }
 
-/// Each server of a pool is there once, and can be connected to.
+/// Each server of a pool must occur once, and its address must be one to connect to.
 pub(super) fn addresses(pools: &[&Section], faults: &mut Vec<Fault>) {
     for pool in pools {
         let servers = pool.group.groups("servers");

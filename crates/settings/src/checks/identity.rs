@@ -1,11 +1,10 @@
-//! What holds of the users and groups that programs run as.
+//! Rules for the users and groups that programs run as.
 
 use crate::fault::Fault;
 use crate::options::Group;
 
-/// A number of a user or a group is one. The largest number of 32 bits tells the system to change
-/// nothing, so a program would stay what the daemon is. Other spellings, as `+0`, may pass for a user in the
-/// eyes of a reader.
+/// A numeric user or group must be valid. The largest 32-bit number makes the system change nothing, so the program
+/// would keep the identity of the daemon. Other spellings, such as `+0`, could be read as user names.
 pub(super) fn check(group: &Group, faults: &mut Vec<Fault>) {
     for option in ["user", "group"] {
         let Some(text) = group.text(option) else { continue };

@@ -1,6 +1,6 @@
-//! What holds of the tables of dead letters.
+//! Rules for the tables of dead letters.
 //!
-//! Letters do not name their pool: in a table of two pools, `ctl dead retry` would store the rows of one
+//! Dead letters do not name their pool: if two pools had one table, `ctl dead retry` would store the rows of one pool
 //! in the table of the other.
 
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::model::{DatabaseHost, ServerTarget, Target};
 use crate::options::Value;
 use crate::walk::Section;
 
-/// Each pool has a table of its own.
+/// Each pool must have a separate table.
 pub(super) fn check(pools: &[&Section], faults: &mut Vec<Fault>) {
     let mut taken: Vec<(&Section, &Target, &str)> = Vec::new();
     for pool in pools {
@@ -49,7 +49,7 @@ fn may_be_same((one, here): (&Target, &str), (other, there): (&Target, &str)) ->
             is_same_file(one, other) && here.eq_ignore_ascii_case(there)
         }
         (Target::Postgres(one), Target::Postgres(other)) => {
-            // A name without a schema may be of any.
+            // A name without a schema may be in any schema.
             let ((one_schema, here), (other_schema, there)) = (apart(here), apart(there));
             let schemas = one_schema.zip(other_schema);
             is_same_server(one, other)
@@ -73,7 +73,7 @@ fn apart(table: &str) -> (Option<&str>, &str) {
     table.rsplit_once('.').map_or((None, table), |(schema, name)| (Some(schema), name))
 }
 
-/// This machine has several names, and a port of TCP has a socket beside it.
+/// This machine has several names, and the server of a TCP port also listens on a socket.
 fn is_same_server(one: &ServerTarget, other: &ServerTarget) -> bool {
     let port = |host: &DatabaseHost| match host {
         DatabaseHost::Internet(_, port) | DatabaseHost::Socket(_, port) => *port,
@@ -88,7 +88,7 @@ fn is_same_server(one: &ServerTarget, other: &ServerTarget) -> bool {
     }
 }
 
-/// Whether two paths may be those of one file: a relative one is found in the daemon's folder.
+/// Whether two paths may name one file. A relative path is resolved in the daemon's directory.
 fn is_same_file(one: &Path, other: &Path) -> bool {
     let plain = |path: &Path| path.components().collect::<PathBuf>();
     let (one, other) = (plain(one), plain(other));

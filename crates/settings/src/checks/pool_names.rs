@@ -1,11 +1,11 @@
-//! What holds of the names by which pools are referred to.
+//! Rules for the names by which pools are referenced.
 
 use crate::fault::{Fault, Trust};
 use crate::nearest::nearest;
 use crate::options::Group;
 use crate::walk::Section;
 
-/// Every pool that is named is there.
+/// Every pool that is named must exist.
 pub(super) fn check(group: &Group, pools: &[&Section], faults: &mut Vec<Fault>) {
     for option in ["pool", "then"] {
         let Some((name, place)) = group.given_text(option) else {

@@ -1,4 +1,4 @@
-//! What holds of the routes of a listener.
+//! Rules for the routes of a listener.
 
 use super::pool_names;
 use crate::fault::{Fault, Trust};
@@ -8,10 +8,10 @@ use crate::options::{Group, Value};
 use crate::remarks::Remark;
 use crate::walk::Section;
 
-/// Routes of one listener.
+/// The maximum number of routes of one listener.
 const ROUTES_MAX: usize = 10_000;
 
-/// What only a listener of HTTP has.
+/// Options that only an HTTP listener has.
 const OF_HTTP: [&str; 7] = [
     "route",
     "authenticate",
@@ -22,7 +22,7 @@ const OF_HTTP: [&str; 7] = [
     "allow_upgrade",
 ];
 
-/// The options of a listener, and those of each of its routes.
+/// Returns the options of a listener, then those of each of its routes.
 pub(super) fn with_routes(listener: &Section) -> impl Iterator<Item = &Group> {
     let routes = match listener.group.value("route") {
         Some(Value::Groups(routes)) => routes.as_slice(),
@@ -31,7 +31,7 @@ pub(super) fn with_routes(listener: &Section) -> impl Iterator<Item = &Group> {
     std::iter::once(&listener.group).chain(routes)
 }
 
-/// Routes lead somewhere, and all that they say can be understood.
+/// Routes must name existing pools, and all their options must be valid.
 pub(super) fn check(listener: &Section, pools: &[&Section], faults: &mut Vec<Fault>) {
     let group = &listener.group;
     let title = format!("`[listener.{}]`", listener.name);
@@ -62,7 +62,7 @@ pub(super) fn check(listener: &Section, pools: &[&Section], faults: &mut Vec<Fau
     for route in with_routes(listener).skip(1) {
         pool_names::check(route, pools, faults);
     }
-    // What is read is read again when the model is filled; here it is only looked at.
+    // The routes are parsed again when the model is filled. Here they are only checked.
     routing::routes(group, faults);
     routing::authenticate(group, faults);
     for option in ["request_headers", "response_headers"] {
@@ -70,7 +70,7 @@ pub(super) fn check(listener: &Section, pools: &[&Section], faults: &mut Vec<Fau
     }
 }
 
-/// What names us in `Via` is one word.
+/// The name in `Via` must be one token.
 fn via(group: &Group, faults: &mut Vec<Fault>) {
     let Some((name, place)) = group.given_text("via") else {
         return;
@@ -86,7 +86,7 @@ fn via(group: &Group, faults: &mut Vec<Fault>) {
     }
 }
 
-/// `host:port`, or an IPv6 address in brackets with or without a port.
+/// Whether the text is `host:port`, or an IPv6 address in brackets with or without a port.
 fn is_host(text: &str) -> bool {
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !text.ends_with(']') => (host, port),
@@ -101,7 +101,7 @@ fn is_host(text: &str) -> bool {
         && port.len() <= 5
 }
 
-/// Routes that no request can come to, at their places.
+/// Returns a remark for each route that no request can reach.
 #[must_use]
 pub fn shadowed(configuration: &Configuration) -> Vec<Remark> {
     let mut remarks = Vec::new();

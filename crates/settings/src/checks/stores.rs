@@ -1,14 +1,14 @@
-//! What only holds between the options of a database pool.
+//! Rules between the options of a database pool.
 
 use crate::fault::{Fault, Trust};
 use crate::model::{OnConflict, Order, Target};
 use crate::options::Value;
 use crate::walk::Section;
 
-/// What a request becomes.
+/// The actions for a request.
 const ACTIONS: [&str; 3] = ["insert", "statement", "query"];
 
-/// Adds a fault for every rule that is broken.
+/// Adds a fault for every violated rule.
 pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     action(pool, faults);
     key(pool, faults);
@@ -17,7 +17,7 @@ pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     path(pool, faults);
 }
 
-/// A path is one of HTTP, without escapes, and each parameter in it has a name of its own.
+/// `http_path` must be an HTTP path without escapes, and each parameter in it must have a different name.
 fn path(pool: &Section, faults: &mut Vec<Fault>) {
     let Some((path, place)) = pool.group.given_text("http_path") else {
         return;
@@ -61,7 +61,7 @@ fn path(pool: &Section, faults: &mut Vec<Fault>) {
     }
 }
 
-/// A database either inserts, runs a statement, or answers with the rows of a query.
+/// A database pool has exactly one action: it inserts, runs a statement, or answers with the rows of a query.
 fn action(pool: &Section, faults: &mut Vec<Fault>) {
     let title = format!("`[pool.{}]`", pool.name);
     let given = ACTIONS.into_iter();
@@ -87,7 +87,7 @@ fn action(pool: &Section, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Rows that may be there already need a key by which they are found, among the columns.
+/// `on_conflict = "nothing"` requires a key, which must be among the columns.
 fn key(pool: &Section, faults: &mut Vec<Fault>) {
     let Some(insert) = pool.group.inner("insert") else { return };
     let conflict = insert.place("on_conflict");
@@ -120,7 +120,7 @@ fn key(pool: &Section, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Two workers that write do not keep the order of a client.
+/// Two workers that write do not keep the order of a client's rows.
 fn order(pool: &Section, faults: &mut Vec<Fault>) {
     let Some(workers) = pool.group.inner("workers") else { return };
     let by_client = pool.group.is("order", Order::Client);
@@ -136,7 +136,7 @@ fn order(pool: &Section, faults: &mut Vec<Fault>) {
     );
 }
 
-/// There is no way to a file that could be made safe.
+/// Options of a server connection are rejected for SQLite, which is a file.
 fn server_only(pool: &Section, faults: &mut Vec<Fault>) {
     if !matches!(pool.group.value("database"), Some(Value::Target(Target::Sqlite(_)))) {
         return;

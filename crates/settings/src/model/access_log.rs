@@ -1,4 +1,4 @@
-//! The access log: where it goes and what is in its lines.
+//! The access log: its target and the format of its lines.
 
 use std::path::PathBuf;
 
@@ -12,26 +12,27 @@ options! {
     /// The access log (`[access_log]`).
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct AccessLog of Any reload Restart {
-        /// Where it goes: `file:PATH`, `stdout` or `stderr`. SIGHUP opens the file anew.
-        /// The file must not belong to another user if the daemon runs as root or every user can write to its directory.
+        /// Target of the access log: `file:PATH`, `stdout` or `stderr`. SIGHUP reopens the file. The file must not
+        /// belong to another user if the daemon runs as root or every user can write to its directory.
         to: LogTarget as path = required;
-        /// How its lines look.
+        /// The format of its lines.
         format: LogFormat => format {
-            /// How a line looks: `json`, `combined`, or a template in which `{client}` and others stand for values.
+            /// Format of a line: `json`, `combined`, or a template with placeholders such as `{client}`.
             format: String as template = "json";
         };
-        /// Names of fields of HTTP requests that are kept for it, in lower case. No other is.
+        /// Names of the HTTP request fields that are kept for the log, in lower case. No other field is kept.
         fields: Vec<String> => fields {
-            /// Fields of HTTP requests that `json` shows. No other is kept, and so no secret that is not named.
+            /// HTTP request fields that `json` shows. No other field is kept, so a secret is logged only if its field
+            /// is named here.
             fields: Vec<String> as names;
         };
     }
 }
 
-/// Where a log goes.
+/// The target of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogTarget {
-    /// The end of a file, which is made if it is not there.
+    /// A file, to which lines are appended. It is created if it does not exist.
     File(PathBuf),
     /// Standard output.
     Stdout,
@@ -52,7 +53,7 @@ fn fields(group: &Group) -> Vec<String> {
     read(group).1
 }
 
-/// The format, and the fields that it or `fields` names.
+/// Returns the format, and the fields that it or `fields` names.
 fn read(group: &Group) -> (LogFormat, Vec<String>) {
     let mut fields = group.texts("fields").iter().map(|name| name.to_ascii_lowercase()).collect();
     let format = group.text("format").expect("a format has a default");
@@ -60,10 +61,10 @@ fn read(group: &Group) -> (LogFormat, Vec<String>) {
     (format, fields)
 }
 
-/// What stands before the name of a request's field in a template.
+/// The prefix of the name of a request field in a template.
 const FIELD: &str = "field:";
 
-/// `file:PATH`, `stdout` or `stderr`.
+/// Parses `file:PATH`, `stdout` or `stderr`.
 pub(crate) fn log_target(text: &str) -> Result<LogTarget, Bad> {
     match text {
         "stdout" => Ok(LogTarget::Stdout),
@@ -76,12 +77,12 @@ pub(crate) fn log_target(text: &str) -> Result<LogTarget, Bad> {
     }
 }
 
-/// `json`, `combined`, or a template; fields that it names are added to `fields`.
+/// Parses `json`, `combined`, or a template. Fields that a template names are added to `fields`.
 pub(crate) fn log_format(text: &str, fields: &mut Vec<String>) -> Result<LogFormat, Bad> {
     match text {
         "json" => return Ok(LogFormat::Json),
         "combined" => {
-            // The two that it shows stand first.
+            // The two fields that the format shows are placed first.
             fields.retain(|name| !COMBINED.contains(&name.as_str()));
             fields.splice(0..0, COMBINED.map(str::to_owned));
             return Ok(LogFormat::Combined);
@@ -110,7 +111,7 @@ pub(crate) fn log_format(text: &str, fields: &mut Vec<String>) -> Result<LogForm
     Ok(LogFormat::Template(pieces))
 }
 
-/// Fields that the combined format shows, in its order.
+/// Fields that the combined format shows, in their order.
 const COMBINED: [&str; 2] = ["referer", "user-agent"];
 
 fn piece(name: &str, fields: &mut Vec<String>) -> Result<LogPiece, Bad> {

@@ -1,17 +1,17 @@
-//! Whom a listener takes, by address, and how much of each.
+//! Which client addresses a listener accepts, and the limits of each address.
 
 use crate::options::{Group, Reload, Value, options, read_as, settings};
 use crate::values::Network;
 
 options! {
-    /// Whom a listener takes.
+    /// Which client addresses a listener accepts.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct Addresses of Any reload Live {
-        /// Addresses or networks whose clients are taken, and no others; without it all are.
+        /// Addresses or networks whose clients are accepted; all others are refused. Without it, all are accepted.
         allow: Vec<Network> as names;
-        /// Addresses or networks whose clients are refused, also those that `allow` has.
+        /// Addresses or networks whose clients are refused. It has precedence over `allow`.
         deny: Vec<Network> as names;
-        /// What the clients of one address may do together; without it all that the listener may.
+        /// Limits of all clients of one address together. Without it, only the limits of the listener apply.
         limits("per_address"): Option<AddressLimits> as table, reload(Reload::RestartIf("it is new, or removed, and there are several shards"));
     }
 }
@@ -23,7 +23,7 @@ settings! {
 }
 
 impl Addresses {
-    /// Whether clients of this address are taken.
+    /// Whether clients of this address are accepted.
     #[must_use]
     pub fn admit(&self, address: std::net::IpAddr) -> bool {
         let among = |networks: &[Network]| networks.iter().any(|it| it.contains(address));
@@ -34,41 +34,42 @@ impl Addresses {
 const RATE_MAX: u64 = 1_000_000;
 
 options! {
-    /// What one address may do at a listener.
+    /// Limits of one address at a listener.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct AddressLimits of Any reload Live {
-        /// Connections at once.
+        /// Maximum number of concurrent connections.
         connections: Option<u32> as count(1, RATE_MAX);
-        /// New connections.
+        /// The rate of new connections.
         connects: Option<Rate> => connects {
-            /// New connections a second.
+            /// Maximum number of new connections per second.
             connects: Option<u32> as count(1, RATE_MAX);
-            /// New connections at once after a rest; without it as many as in a second.
+            /// Maximum number of new connections in a burst after an idle time. Default: the value of `connects`.
             connects_burst: Option<u32> as count(1, RATE_MAX);
         };
-        /// Requests.
+        /// The rate of requests.
         requests: Option<Rate> => requests {
-            /// Requests a second.
+            /// Maximum number of requests per second.
             requests: Option<u32> as count(1, RATE_MAX);
-            /// Requests at once after a rest; without it as many as in a second.
+            /// Maximum number of requests in a burst after an idle time. Default: the value of `requests`.
             requests_burst: Option<u32> as count(1, RATE_MAX);
         };
-        /// IPv4 addresses that begin with so many equal bits count as one.
+        /// Prefix length of IPv4 addresses, in bits. Addresses with the same prefix count as one address.
         ipv4_bits: u8 as count(0, 32) = "32";
-        /// The same for IPv6, where one customer has all that begin with the same 64.
+        /// Prefix length of IPv6 addresses, in bits. Usually one customer has all addresses with the same 64-bit
+        /// prefix.
         ipv6_bits: u8 as count(0, 128) = "64";
-        /// Addresses that are remembered; beyond it the one without a connection that rested longest is forgotten,
-        /// with what it had used.
+        /// Maximum number of addresses in the table. Above it, the entry that has been idle longest among addresses
+        /// without a connection is removed, with its usage.
         entries: u32 as count(1, 100_000_000) = "65536";
     }
 }
 
-/// So many a second, and so many at once after a rest.
+/// A rate per second, and the burst that is allowed after an idle time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// A second.
+    /// The number per second.
     pub per_second: u32,
-    /// At once.
+    /// The size of a burst.
     pub burst: u32,
 }
 

@@ -10,37 +10,37 @@ use crate::values::Key;
 use crate::values::Secret;
 
 options! {
-    /// What a pool does beyond giving the next request to the next free worker.
+    /// Options of a pool beyond the choice of the next free worker for the next request.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Balancing of Any reload Live {
-        /// What `balance = "hash"` goes by.
+        /// The key that `balance = "hash"` uses.
         hash: Key as key = "source";
-        /// Binds each client to the worker that had its first request.
+        /// Session affinity: binds each client to the worker that served its first request.
         sticky: Option<Sticky> as table, reload(ONE_PLACE);
-        /// When a worker is left out, and how long; `"off"`: never.
+        /// When a worker is ejected, and for how long; `"off"`: never.
         health_check: HealthCheck as table_or_off = inner;
-        /// What it answers, in place of a refusal, when it is over its limits, nobody can answer, a request waited
-        /// too long, or an operator says so.
+        /// The fallback response. It replaces a rejection when the pool is over its limits, no worker can serve, a
+        /// request waited too long, or an operator turned the fallback on.
         fallback: Option<Fallback> as table, reload(Reload::RestartIf("it names another pool, and there are several shards"));
-        /// Maximum number of concurrent requests of all its workers together.
+        /// Maximum number of concurrent requests of all workers of the pool together.
         concurrent_max("max_concurrent"): Option<u32> as count(1, 1_000_000), reload(ONE_PLACE);
-        /// How long a new worker takes until it is given its whole share, where the schedule has weights.
+        /// Time in which a new worker reaches its full share, for balance methods with weights.
         slow_start: Duration as time_or_off = "off";
-        /// How often a request that a server or a program that serves HTTP had and did not answer is given to
-        /// another, where it may be made again.
+        /// How often a request is sent to another worker after a server, or a program that serves HTTP, received it and
+        /// did not answer. Applies only to requests that may be repeated.
         retries: Retries as table = inner;
-        /// Decisions that are kept, for `roadstead ctl why`.
+        /// Number of recent decisions that are kept for `roadstead ctl why`.
         trace_max: u32 as count_or_off(1, 1_000_000) = "256";
-        /// Those that have the same share a pool evenly; none: whoever came first.
+        /// The key by which requests share a pool evenly. `None`: first come, first served.
         fair: Option<Key> => fair {};
-        /// Where a request says how urgent it is.
+        /// The key that holds the priority of a request.
         priority: Option<Key> => priority {};
-        /// How long requests wait while no worker is fit.
+        /// The maximum time that requests wait while no worker is eligible.
         hold_timeout: Duration => hold_timeout {};
     }
 }
 
-/// Servers are served by all shards or by one, from the start.
+/// The pool is served by all shards or by one shard. This is fixed at startup.
 const ONE_PLACE: Reload =
     Reload::RestartIf("with it one shard alone serves these servers, and there are several shards");
 
@@ -48,11 +48,14 @@ options! {
     /// The options of `queue` that are a part of [`Balancing`].
     #[derive(Clone, Debug, PartialEq)]
     pub(crate) struct Waiting of Any reload Live {
-        /// How long requests wait while workers run but none is fit, and bound clients for their server.
+        /// Maximum time that requests wait while workers run but none is eligible, and that bound clients wait for
+        /// their server.
         hold_timeout: Duration as time_or_off = "off";
-        /// Those that have this in common take turns: one that asks much does not keep others waiting.
+        /// Key for fair queueing. Requests with the same key value form a group, and the groups take turns, so a client
+        /// with many requests does not delay others.
         fair: Option<Key> as key;
-        /// Where a request says how urgent it is: a digit, 0 the most, 5 where there is none.
+        /// Key that holds the priority of a request: a digit, 0 is the most urgent. Requests without one have priority
+        /// 5.
         priority: Option<Key> as key;
     }
 }
@@ -74,16 +77,16 @@ fn hold_timeout(group: &Group) -> Duration {
 }
 
 options! {
-    /// How often a request that a server had and did not answer is given to another, where that is safe. One that
-    /// reached nobody costs nothing of this.
+    /// How often a request that a server received and did not answer is sent to another server, where that is safe. A
+    /// request that reached no server does not count.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Retries of Any reload Live {
-        /// Times that one request is given to a server; 1: never again.
+        /// Maximum number of attempts for one request, the first one included; 1: no retry.
         tries: u8 as count(1, 255) = "3";
-        /// Retries as a part of all requests, in the long run, so that retries cannot multiply the load of unhealthy_status
-        /// servers.
+        /// Maximum share of retries in all requests over a long time. It prevents retries from multiplying the load of
+        /// unhealthy servers.
         budget: u32 as percent = "10%";
-        /// Number of retries that are allowed at once beyond the budget.
+        /// Number of concurrent retries that are allowed beyond the budget.
         min_retries: u32 as count(1, 1_000_000) = "20";
         /// On which failures a request is retried: `connect` (no connection), `reset` (the connection ended before
         /// the response), `timeout` (`response_timeout` passed before the response), `invalid` (not an HTTP response), and
@@ -95,21 +98,21 @@ options! {
 }
 
 options! {
-    /// How clients are bound to workers (`sticky`).
+    /// Session affinity (`sticky`): how clients are bound to workers.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Sticky of Any reload Live {
-        /// What a client is known by.
+        /// How a client is identified.
         by: KnownBy => known_by {
-            /// What a client is known by; either this or `cookie`. `connection` works on every listener but one of
-            /// datagrams, on Unix sockets too.
+            /// Key that identifies a client; set either this or `cookie`. `connection` works on every listener except
+            /// those with `protocol = "datagrams"`, on Unix sockets too.
             key: Option<Key> as key;
             cookie: Cookie;
         };
-        /// A client that did not ask for so long is no longer bound; with a cookie it goes with `value = "signed"` or
-        /// `mode = "passive"`.
+        /// Time after the last request of a client until its binding expires. With `cookie`, it requires `value =
+        /// "signed"` or `mode = "passive"`.
         lifetime: Duration as days = "1h";
-        /// Clients bound at once, some 58 bytes each, which are taken at the start; beyond it the one that rested
-        /// longest is let go. With a cookie it goes with `mode = "passive"` alone.
+        /// Maximum number of bound clients. About 58 bytes of memory per client are allocated at startup. Above the
+        /// limit, the binding that has been idle longest is removed. With `cookie`, it requires `mode = "passive"`.
         entries: u32 as count(1, 10_000_000) = "100000";
         /// Whether a client whose worker is gone is bound to another worker. With `false` its requests are rejected as
         /// `gone`.
@@ -117,12 +120,12 @@ options! {
     }
 }
 
-/// What a client is known by.
+/// How a client is identified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KnownBy {
-    /// Something that its requests hold anyway.
+    /// A key: a property that its requests have in any case.
     Key(Key),
-    /// A cookie that says which server is its own.
+    /// A cookie that identifies the server of the client.
     Cookie(Cookie),
 }
 
@@ -134,30 +137,30 @@ fn known_by(group: &Group) -> KnownBy {
 }
 
 options! {
-    /// A cookie that says which server is a client's own (`sticky.cookie`).
+    /// A cookie that identifies the server of a client (`sticky.cookie`).
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Cookie of Any reload Live {
-        /// The name of a cookie of HTTP that says which server is the client's own.
+        /// Name of the HTTP cookie that identifies the server of a client.
         name("cookie"): String as text;
-        /// How the client gets the cookie.
+        /// How the client receives the cookie.
         mode: CookieMode as word = "insert";
-        /// What its value is made of; never an address.
+        /// How the value of the cookie is made. It never contains an address.
         value: CookieValue as word = "opaque";
-        /// What values are made with, the same on machines that share clients; without it clients are bound anew
-        /// after a restart.
+        /// Secret from which cookie values are made. Machines that share clients need the same secret. Without it,
+        /// clients are bound again after a restart.
         secret: Option<Secret> as secret;
-        /// `Path` of a cookie that is inserted.
+        /// `Path` attribute of an inserted cookie.
         path: String as path = "/";
-        /// `Max-Age`; none: until the client ends.
+        /// The `Max-Age` attribute. `None`: until the client ends.
         max_age: Option<Duration> => max_age {
-            /// Its `Max-Age`; `off`: the cookie is valid until the browser is closed.
+            /// `Max-Age` attribute of the cookie; `off`: the cookie is valid until the browser is closed.
             max_age: Duration as days_or_off = "off";
         };
-        /// Whether it is `HttpOnly`.
+        /// Whether the cookie has the attribute `HttpOnly`.
         http_only: bool as switch = "true";
-        /// Whether it is `Secure`.
+        /// Whether the cookie has the attribute `Secure`.
         secure: bool as switch = "false";
-        /// Its `SameSite`.
+        /// `SameSite` attribute of the cookie.
         same_site: SameSite as word = "lax";
     }
 }
@@ -167,65 +170,68 @@ fn max_age(group: &Group) -> Option<Duration> {
 }
 
 words! {
-    /// How a client gets the cookie.
+    /// How a client receives the cookie.
     pub enum CookieMode {
-        /// One of ours is added to replies.
+        /// A cookie is added to replies.
         Insert = "insert",
-        /// The value that the server gives to a cookie of this name is replaced by ours.
+        /// The value that the server gives to a cookie of this name is replaced.
         Rewrite = "rewrite",
-        /// Ours and a `~` stand before the server's value, and are taken off before it sees them.
+        /// The affinity value and a `~` are put before the server's value, and are removed from requests before the
+        /// server receives them.
         Prefix = "prefix",
-        /// Nothing is changed; the value that the server gives is learnt.
+        /// Nothing is changed. The value that the server sets is stored.
         Passive = "passive",
     }
 }
 
 words! {
-    /// What a cookie's value is made of.
+    /// How the value of a cookie is made.
     pub enum CookieValue {
         /// A digest of the server's name.
         Opaque = "opaque",
-        /// The digest and the time, signed: it cannot be made up, nor used beyond `lifetime`.
+        /// The digest and the time, signed: a client cannot forge it, and it expires after `lifetime`.
         Signed = "signed",
     }
 }
 
 words! {
-    /// `SameSite` of a cookie.
+    /// The `SameSite` attribute of a cookie.
     pub enum SameSite {
-        /// Sent by pages of this site alone.
+        /// The cookie is sent only with requests from pages of the same site.
         Strict = "strict",
-        /// Sent also when somebody follows a link to it.
+        /// The cookie is also sent when a user follows a link to the site.
         Lax = "lax",
-        /// Always sent; browsers want `secure` with it.
+        /// The cookie is always sent. Browsers require `secure` with it.
         None = "none",
     }
 }
 
 options! {
-    /// What makes a worker unfit (`health_check`).
+    /// Health checks (`health_check`): when a worker is ejected.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct HealthCheck of Any reload Live {
-        /// How workers are looked at while nobody asks them; none: not at all.
+        /// The active health check of workers. `None`: no active check.
         check: Option<Check> => check {
-            /// How a worker is looked at while nobody asks it.
+            /// Kind of the active health check, which also tests idle workers.
             check: CheckKind as word = "off";
             all: Check;
         };
-        /// Number of requests in a row that fail at a worker until it is left out.
+        /// Number of consecutive failed requests after which a worker is ejected.
         fails_max("max_fails"): u32 as count_or_off(1, 1_000_000) = "off";
-        /// The share of failed requests that takes a worker out; none: only failures in a row count.
+        /// The share of failed requests at which a worker is ejected. `None`: only consecutive failures count.
         fail_rate: Option<FailRate> => fail_rate {
             all: FailRate;
         };
-        /// A request that takes longer counts as failed.
+        /// A request that takes longer than this counts as failed.
         unhealthy_latency: Option<Duration> as time;
-        /// Statuses of replies that count as failed, both ends included.
+        /// The inclusive range of response statuses that count as failed.
         unhealthy_status: Option<(u16, u16)> => unhealthy_status {
-            /// Statuses of replies that count as failed, as a range or one, like `500..599`; without it none do.
+            /// Response statuses that count as failed, as a range or a single status, like `500..599`. Without it, no
+            /// status counts.
             unhealthy_status: Option<Statuses> as name;
         };
-        /// How long a worker is left out the first time. The time doubles if the worker fails again soon after, up to 5 min.
+        /// How long a worker is ejected the first time. The time doubles if the worker fails again soon after, up to 5
+        /// min.
         fail_duration: Duration as time = "10s";
     }
 }
@@ -243,72 +249,74 @@ fn unhealthy_status(group: &Group) -> Option<(u16, u16)> {
 }
 
 options! {
-    /// The share of failed requests that takes a worker out (`health_check.fail_rate`).
+    /// The share of failed requests at which a worker is ejected (`health_check.fail_rate`).
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct FailRate of Any reload Live {
-        /// The share of failed requests over `fail_window` that takes a worker out; without it only `max_fails` counts.
+        /// Share of failed requests within `fail_window` at which a worker is ejected. Without it, only `max_fails`
+        /// counts.
         percent("fail_rate"): u32 as percent;
-        /// The time over which `fail_rate` is measured.
+        /// Time window over which `fail_rate` is measured.
         window("fail_window"): Duration as time = "10s";
-        /// `fail_rate` does not apply while a worker has had fewer requests in the window.
+        /// Minimum number of requests of a worker in the window. `fail_rate` does not apply below it.
         requests_min("fail_min_requests"): u32 as count(1, 1_000_000) = "20";
     }
 }
 
 options! {
-    /// How workers are looked at while nobody asks them (`health_check.check`).
+    /// The active health check (`health_check.check`).
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Check of Any reload Live {
-        /// Time between two checks of a worker; at most 5 s while its checks fail.
+        /// Time between two checks of a worker. It is at most 5 s while its checks fail.
         interval: Duration as time = "2s";
-        /// A check that takes longer is a bad one.
+        /// Maximum duration of a check. A check that takes longer has failed.
         timeout: Duration as time = "1s";
-        /// Good checks in a row until a worker serves again.
+        /// Number of consecutive successful checks after which an ejected worker serves again.
         rise: u32 as count(1, 1000) = "2";
-        /// Bad checks in a row until a worker is left out.
+        /// Number of consecutive failed checks after which a worker is ejected.
         fall: u32 as count(1, 1000) = "3";
-        /// Whether a new worker serves nobody before its checks were good.
+        /// Whether a new worker serves requests only after its checks have succeeded.
         checked_first: bool as switch = "false";
-        /// Another port of the server, for its checks.
+        /// Port of the server for checks, if it differs from the port for requests.
         port: Option<u16> as count(1, 65_535);
-        /// What is done.
+        /// The action of a check.
         probe: Probe => probe {
             http: HttpProbe;
-            /// The line that `check = "line"` sends.
+            /// Line that `check = "line"` sends.
             send: Option<String> as text;
-            /// How a good answer to it begins; any will do without it.
+            /// Prefix of a successful answer to `send`. Without it, any answer is a success.
             expect: Option<String> as text;
-            /// What `check = "program"` runs, with the worker's name in `ROADSTEAD_WORKER`; exit code 0 is good.
+            /// Program and arguments that `check = "program"` runs, with the name of the worker in `ROADSTEAD_WORKER`.
+            /// Exit code 0 is a success.
             command: Vec<String> as command;
-            /// The user that `command` runs as; without it `user` of the pool's programs, or the daemon's own.
+            /// User that `command` runs as. Default: `user` of the programs of the pool, or the user of the daemon.
             user: Option<String> as name;
-            /// The group that `command` runs as; without it the groups of `user`, or those of the pool's programs.
+            /// Group that `command` runs as. Default: the groups of `user`, or those of the programs of the pool.
             group: Option<String> as name;
         };
     }
 }
 
-/// What one check does.
+/// The action of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Probe {
-    /// Connects.
+    /// Opens a connection.
     Tcp,
-    /// Asks a server.
+    /// Sends an HTTP request to a server.
     Http(HttpProbe),
-    /// Sends a line and reads another.
+    /// Sends a line and reads a line.
     Line {
-        /// What it sends, without a line end.
+        /// The line to send, without a line end.
         send: String,
-        /// How a good answer begins.
+        /// The prefix of a successful answer.
         expect: String,
     },
     /// Runs a program; exit code 0 is good.
     Program {
-        /// Its name and arguments.
+        /// The program and its arguments.
         command: Vec<String>,
-        /// The user it runs as; without it that of the pool's programs.
+        /// The user that it runs as. Default: the user of the programs of the pool.
         user: Option<String>,
-        /// The group it runs as; without it that of the pool's programs.
+        /// The group that it runs as. Default: the group of the programs of the pool.
         group: Option<String>,
     },
 }
@@ -330,21 +338,21 @@ fn probe(group: &Group) -> Probe {
 }
 
 options! {
-    /// A request of HTTP and what a good reply is.
+    /// An HTTP request and the conditions for a successful reply.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct HttpProbe of Any reload Live {
-        /// The method of `check = "http"`.
+        /// Method of the request of `check = "http"`.
         method: String as name = "GET";
-        /// What `check = "http"` asks for.
+        /// Path of the request of `check = "http"`.
         path: String as path = "/";
-        /// The host it names; without it the server's address.
+        /// Host name in the request. Default: the address of the server.
         host: Option<String> as name;
-        /// The statuses that are good, both ends included.
+        /// The inclusive range of successful statuses.
         status: (u16, u16) => status {
-            /// The statuses that are good, as a range or one.
+            /// Successful statuses, as a range or a single status.
             status: Statuses as name = "200..399";
         };
-        /// What stands in the first 64 KiB of a good body.
+        /// Text that the first 64 KiB of a successful response body must contain.
         body: Option<String> as text;
     }
 }
@@ -355,17 +363,17 @@ fn status(group: &Group) -> (u16, u16) {
 }
 
 words! {
-    /// How a worker is looked at, as the word says it.
+    /// The kind of an active health check.
     pub enum CheckKind {
-        /// Not at all.
+        /// No active check.
         Off = "off",
-        /// A server takes a connection.
+        /// Succeeds if the server accepts a connection.
         Tcp = "tcp",
-        /// A server answers a request of HTTP/1.1.
+        /// Succeeds if the server answers an HTTP/1.1 request.
         Http = "http",
-        /// A server, or a program, answers a line with another.
+        /// Succeeds if a server or a program answers a line with a line.
         Line = "line",
-        /// A program of yours says so.
+        /// Runs a program of yours, which decides.
         Program = "program",
     }
 }
@@ -374,24 +382,23 @@ options! {
     /// The fallback of a pool (`fallback`).
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Fallback of Any reload Live {
-        /// What it answers with.
+        /// The answer.
         answer: FallbackAnswer => answer {
-            /// It answers with this. `{request_id}`, `{cause}` and `{pool}` in it stand for these values of the
-            /// request.
+            /// Text of the answer. `{request_id}`, `{cause}` and `{pool}` are replaced by these values of the request.
             line: Option<String> as text;
-            /// It answers with what is in this file, read at start, with the same variables. No other user may be
-            /// able to change a symbolic link in its path.
+            /// File with the answer, read at startup; the variables of `line` are replaced. No other user may be able
+            /// to change a symbolic link in its path.
             file: Option<String> as name;
-            /// It gives the request to this pool.
+            /// Pool that receives the request.
             pool: Option<String> as pool;
-            /// It sends clients of HTTP there.
+            /// URL or path to which HTTP clients are redirected.
             redirect: Option<String> as path;
         };
-        /// How it says so over HTTP.
+        /// The HTTP properties of the answer.
         http: FallbackHttp;
-        /// The fallback ends when no more than this part of the slots and of the queue is in use.
+        /// The fallback ends when the used part of the slots and of the queue is at most this.
         until: u32 as percent = "50%";
-        /// How long that must hold.
+        /// How long the condition of `until` must hold before the fallback ends.
         steady: Duration as time_or_zero = "0s";
     }
 }
@@ -400,11 +407,11 @@ options! {
     /// The HTTP response of a fallback.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct FallbackHttp of Any reload Live {
-        /// The status over HTTP; without it 503, and 302 with `redirect`.
+        /// HTTP status of the answer. Default: 503, or 302 with `redirect`.
         status: Option<u16> as count(200, 599);
-        /// What the answer is, over HTTP; without it, as the name of `file` ends.
+        /// `Content-Type` of the answer over HTTP. Default: derived from the extension of `file`.
         content_type("type"): Option<String> as name;
-        /// `Retry-After` over HTTP.
+        /// Value of `Retry-After` over HTTP.
         retry_after: Duration as time_or_off = "10s";
     }
 }
@@ -412,13 +419,13 @@ options! {
 /// The content of a fallback response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FallbackAnswer {
-    /// This.
+    /// This text.
     Line(String),
-    /// What is in this file.
+    /// The content of this file.
     File(String),
-    /// Whatever this pool answers.
+    /// The reply of this pool.
     Pool(String),
-    /// That the client should ask there, over HTTP.
+    /// A redirect to this location, over HTTP.
     Redirect(String),
 }
 

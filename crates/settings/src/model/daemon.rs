@@ -17,26 +17,26 @@ options! {
         /// request that arrives in this time is served with `Connection: close`.
         drain_keepalive_timeout: Duration as time_or_zero = "1s";
         /// Bytes of memory that queues, output, held replies, messages between shards and read buffers may occupy
-        /// together. Over it new requests are rejected, then connections are closed. Without it 80 % of the limit of
-        /// the control group, or half of the memory where there is none.
+        /// together. Above it, new requests are rejected, then connections are closed. Default: 80 % of the limit of
+        /// the control group, or half of the memory if there is no limit.
         memory_max: Option<usize> as size(1 << 20, 16_384 * GIB);
-        /// What its loops wait for the kernel with.
+        /// Kernel interface with which the event loops wait.
         event: EventKernel as word = "auto", reload(Reload::Restart);
-        /// How many loops there are.
+        /// The number of event loops.
         shards: Shards => shards {
-            /// Loops, each on a thread of its own; `auto`: as many as there are processors for the daemon. Clients
-            /// are shared out among them, every limit holds for all together.
+            /// Number of shards: event loops, each on its own thread; `auto`: as many as there are processors for the
+            /// daemon. Clients are distributed among them. Every limit holds for all shards together.
             shards: u32 as count_or_auto(1, 64) = "1", reload(Reload::Restart);
         };
     }
 }
 
-/// Loops of a daemon, each on a thread of its own.
+/// The number of event loops of a daemon, each on its own thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shards {
-    /// As many as there are processors for it.
+    /// As many as there are processors for the daemon.
     Auto,
-    /// So many, 1 to 64.
+    /// This number, 1 to 64.
     Count(u32),
 }
 
@@ -48,15 +48,15 @@ fn shards(group: &Group) -> Shards {
 }
 
 words! {
-    /// What the loops of the daemon wait for the kernel with.
+    /// The kernel interface with which the event loops wait.
     pub enum EventKernel {
-        /// The best of this system: epoll.
+        /// The best one of this system: epoll.
         Auto = "auto",
-        /// No cost for connections that are idle.
+        /// Idle connections cost nothing.
         Epoll = "epoll",
-        /// Every turn costs a look at every connection.
+        /// Every iteration of the loop examines every connection.
         Poll = "poll",
-        /// As `poll`, and a client that leaves while it is not read is noticed within a second.
+        /// As `poll`. A client that leaves while its connection is not read is noticed within a second.
         Select = "select",
     }
 }
@@ -65,9 +65,9 @@ options! {
     /// The admin address (`[admin]`).
     #[derive(Clone, Debug, PartialEq)]
     pub struct Admin of Any reload Restart {
-        /// Where metrics, status and commands are served. On a Unix socket, root, the daemon's user and members of
-        /// `group` have full access. On a loopback address, requests without a token may only read. Any other address
-        /// requires `token`.
+        /// Address at which metrics, status and commands are served. On a Unix socket, root, the daemon's user and
+        /// members of `group` have full access. On a loopback address, requests without a token may only read. Any
+        /// other address requires `token`.
         listen: Address as address = required;
         /// The bearer token for full access, as `env:NAME` or `file:PATH`; at least 16 characters. Without it, a
         /// daemon on a loopback address creates a random token at startup, in a file that only its user can read.
@@ -77,7 +77,7 @@ options! {
         /// Host names accepted in `Host`, in addition to `localhost`, loopback addresses and the address that the
         /// client connected to.
         allowed_hosts: Vec<String> as names;
-        /// Maximum number of authenticated connections. Clients without a valid token have other places.
+        /// Maximum number of authenticated connections. Clients without a valid token have a separate limit.
         max_connections: u32 as count(1, 10_000) = "64";
         /// Maximum time to receive the headers of a request, including idle time before it.
         header_timeout: Duration as time = "10s";

@@ -1,4 +1,4 @@
-//! Databases as workers, as they are configured.
+//! Databases as workers.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,87 +12,87 @@ options! {
     /// A database as the worker of a pool.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Database of Database reload Restart {
-        /// The database, written `sqlite:PATH`, `postgres://USER@HOST:PORT/DATABASE` or
-        /// `mysql://USER@HOST:PORT/DATABASE`; `?socket=/path` behind it stands for host and port.
+        /// Database to connect to: `sqlite:PATH`, `postgres://USER@HOST:PORT/DATABASE` or
+        /// `mysql://USER@HOST:PORT/DATABASE`. Append `?socket=/path` to use a Unix socket in place of host and port.
         target("database"): Target as target;
-        /// What proves to a server who we are: `env:NAME`, a variable of the daemon, or `file:PATH`.
+        /// Password for the server: `env:NAME`, a variable of the daemon, or `file:PATH`.
         password: Option<Secret> as secret;
-        /// Whether the way to a server is encrypted.
+        /// Whether the connection to a server is encrypted.
         tls: Tls as word = "auto", instead("there is no TLS towards servers that speak HTTP");
-        /// A file of the certificates (PEM) that may stand for the server; without it those of the system. It must
-        /// belong to root or to the user of the daemon, nobody else may be able to write it, and no other user may be
-        /// able to change a symbolic link in its path.
+        /// PEM file with the certificates that may sign the server's certificate. Default: the certificates of the
+        /// system. The file must belong to root or to the user of the daemon, no other user may be able to write to it,
+        /// and no other user may be able to change a symbolic link in its path.
         tls_ca: Option<PathBuf> as name;
-        /// How long it may take to connect to a server and to prepare what is needed there.
+        /// Maximum time to connect to a server and to prepare the statements.
         connect_timeout: Duration as time = "5s";
-        /// What is done with a request.
+        /// The action for a request.
         action: Action => action {
-            /// The row that a request becomes; either this, `statement` or `query`.
+            /// Inserts each request as a row. Set exactly one of `insert`, `statement` and `query`.
             insert: Option<Insert> as table;
-            /// Any statement that writes, prepared once, with `:name` parameters.
+            /// Statement that writes, prepared once, with `:name` parameters.
             statement: Option<String> as name;
             query: Query;
-            /// In which order rows are committed; several workers that write need `any`.
+            /// Order in which rows are committed. Several workers that write require `any`.
             order: Order as word = "client";
         };
-        /// Makes a missing table at start.
+        /// Statement that creates the table at startup if it is missing.
         create: Option<String> as name;
-        /// How a request is read into named values.
+        /// How a request is parsed into named values.
         input_format: InputFormat as word = "json";
-        /// The reply after the commit, one line; `{name}` stands for a value of the record or for a column that the
-        /// `statement` returns, `{rows}` for the number of rows that were stored or changed, `{{` and `}}` for the
-        /// braces themselves.
+        /// Reply after the commit, one line. `{name}` is replaced by a value of the record or by a column that the
+        /// `statement` returns, `{rows}` by the number of rows that were stored or changed, `{{` and `}}` by single
+        /// braces.
         ack: String as template = "ok";
-        /// How many rows a request has to store or change.
+        /// Number of rows that a request must store or change.
         affected: Affected as word = "row";
-        /// What becomes of a record with names that nothing takes.
+        /// How a record with unused names is treated.
         unknown_fields: UnknownFields => unknown_fields {
-            /// What becomes of a record with names that are neither columns, parameters nor in `ack`. `reject` unless
-            /// it is given, for a `query` `ignore`.
+            /// How a record is treated whose names are neither columns, parameters nor in `ack`. Default: `reject`, or
+            /// `ignore` with `query`.
             unknown_fields: Option<UnknownFields> as word;
         };
         /// What a commit waits for.
         durability: Durability as word = "full";
-        /// How long to wait for a lock that another process holds.
+        /// Maximum time to wait for a lock that another process holds.
         lock_timeout: Duration as time_or_zero = "5s";
-        /// How long a row that a server is known not to have stored is tried again, from the first failure or, for a
-        /// row that is received later, from its receipt. An error that only some rows meet, as of a
-        /// trigger or of the server of a foreign table, ends those rows after a second at most.
+        /// How long a row that a server is known not to have stored is retried, from the first failure or, for a row
+        /// that is received later, from its receipt. If only some rows fail, because of a trigger or the server of a
+        /// foreign table for example, these rows are retried for at most one second.
         retry_timeout: Duration as time_or_off = "10s";
-        /// Whether rows whose COMMIT was lost are sent again where their `key` keeps them from being stored twice.
-        /// Set `false` if rows are deleted from the table or moved, as from a queue: a row that was stored and then
-        /// deleted would be stored once more. With `false` such rows end as `commit` (unknown).
+        /// Whether rows whose COMMIT was lost are sent again if their `key` prevents a second insert. Set `false` if
+        /// rows are deleted from the table or moved, as from a queue: a row that was stored and then deleted would be
+        /// stored again. With `false` such rows end as `commit` (unknown).
         resend: bool as switch = "true";
-        /// A table that keeps the rows which the database does not accept; it is made where it is missing. Each pool
-        /// needs a table of its own.
+        /// Table for rows that the database does not accept. It is created if it is missing. Each pool needs its own
+        /// table.
         dead_letter_table: Option<String> as name;
-        /// Whether the log gets the details of errors (PostgreSQL's DETAIL, HINT and CONTEXT, the whole message of
-        /// MySQL): they may show values of other columns and rows. Clients get the primary message and the code in
-        /// any case; `dead_letter_table` always has them.
+        /// Whether the log contains the details of errors (DETAIL, HINT and CONTEXT of PostgreSQL, the whole message of
+        /// MySQL). They may show values of other columns and rows. Clients get the primary message and the code in any
+        /// case; `dead_letter_table` always contains the details.
         log_error_details: bool as switch = "false";
     }
 }
 
 words! {
-    /// Whether the way to a server is encrypted.
+    /// Whether the connection to a server is encrypted.
     pub enum Tls {
-        /// Unless the server is this machine.
+        /// Encrypted unless the server is this machine.
         Auto = "auto",
-        /// Always, with a certificate that is valid for its name.
+        /// Always encrypted, with a certificate that is valid for the name of the server.
         On = "on",
-        /// Never.
+        /// Never encrypted.
         Off = "off",
     }
 }
 
-/// What is done with a request.
+/// The action for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Its named values become a row.
+    /// The named values of the request become a row.
     Insert(Insert),
-    /// Any statement, prepared once, with `:name` parameters.
+    /// A statement that writes, prepared once, with `:name` parameters.
     Statement(String),
-    /// A statement that reads; its rows are the reply.
+    /// A statement that reads. Its rows are the reply.
     Query(Query),
 }
 
@@ -114,103 +114,103 @@ options! {
     /// A statement that reads.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Query of Database reload Restart {
-        /// Any statement that reads, prepared once, with `:name` parameters; its rows are the reply.
+        /// Statement that reads, prepared once, with `:name` parameters. Its rows are the reply.
         sql("query"): String as name;
-        /// How the rows of a query are written.
+        /// Format of the rows of a reply.
         output_format: OutputFormat as word = "json";
-        /// Rows of the reply to a query; with more it is refused.
+        /// Maximum number of rows in the reply to a query. A query with more rows is rejected.
         rows_max: u32 as count(1, 10_000_000) = "10000";
-        /// Bytes of one reply at most.
+        /// The maximum size of one reply, in bytes.
         reply_max: usize => reply_max {};
-        /// The path at which a listener of HTTP answers a query, like `/hits/{id}`; a segment in braces is a
-        /// parameter, as those behind the `?` are. Every path when none is given.
+        /// Path at which an HTTP listener answers the query, like `/hits/{id}`. A segment in braces is a parameter, as
+        /// the parameters after the `?` are. Default: every path.
         http_path: Option<String> as path;
     }
 }
 
-/// It has its row in [`super::Program`].
+/// The row of this option is in [`super::Program`].
 fn reply_max(group: &Group) -> usize {
     usize::of(group.value("reply_max"))
 }
 
 words! {
-    /// How the rows of a query are written.
+    /// The format of the rows of a query.
     pub enum OutputFormat {
-        /// One line: an array with an object a row; values of binary types are in base64.
+        /// One line: an array with one object per row. Values of binary types are in base64.
         Json = "json",
-        /// A line with an object for each row, as in `json`; where clients speak in frames a frame each, sent on as
-        /// they come, and `\.` behind the last.
+        /// One line per row, with an object as in `json`. For clients that use frames, each row is a frame that is sent
+        /// as it arrives, and a frame `\.` follows the last row.
         Lines = "lines",
-        /// A line of values with tabs between for each row, `\N` for NULL; framed and ended as `lines` is.
+        /// One line per row, with values separated by tabs and `\N` for NULL. Frames and the end are as with `lines`.
         Tsv = "tsv",
     }
 }
 
 words! {
-    /// In which order rows are committed.
+    /// The order in which rows are committed.
     pub enum Order {
-        /// The rows of one client in its order.
+        /// The rows of each client are committed in its order.
         Client = "client",
-        /// Batches overtake each other.
+        /// Batches may overtake each other.
         Any = "any",
     }
 }
 
 options! {
-    /// A row for a table.
+    /// An insert of a row into a table.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Insert of Any reload Restart {
-        /// The table.
+        /// Name of the table.
         table: String as name = required;
-        /// Its columns, which are also the names in the record.
+        /// Columns of the row. The names in the record are the same.
         columns: Vec<String> as names = required;
-        /// What happens when the row is there already.
+        /// What happens when the row already exists.
         on_conflict: OnConflict as word = "refuse";
-        /// The columns of the unique key that decides whether the row is there already; `on_conflict = "nothing"`
-        /// needs it. A conflict on another key refuses the row.
+        /// Columns of the unique key that decides whether the row already exists. `on_conflict = "nothing"` requires
+        /// it. A row that conflicts on another key is rejected.
         key: Vec<String> as names;
     }
 }
 
 words! {
-    /// What happens when a row is there already.
+    /// What happens when a row already exists.
     pub enum OnConflict {
-        /// The row is refused.
+        /// The new row is rejected.
         Refuse = "refuse",
-        /// The row with the same `key` stays, and the request is acknowledged.
+        /// The existing row with the same `key` is kept, and the request is acknowledged.
         Nothing = "nothing",
     }
 }
 
 words! {
-    /// How many rows a request has to store or change.
+    /// The number of rows that a request must store or change.
     pub enum Affected {
-        /// At least one, or the request is refused: as `ignored` where an `insert` stores nothing, as `norow` where a
+        /// At least one. Otherwise the request is rejected: as `ignored` if an `insert` stores nothing, as `norow` if a
         /// `statement` changes none.
         Row = "row",
-        /// Any number, also none: for triggers and rules that put rows elsewhere.
+        /// Any number, including 0: for triggers and rules that put rows elsewhere.
         Any = "any",
     }
 }
 
 words! {
-    /// What becomes of a record with names that nothing takes.
+    /// How a record with unused names is treated.
     pub enum UnknownFields {
-        /// The request is refused as `record`, so that no value is lost by a misspelt name.
+        /// The request is rejected as `record`, so that no value is lost by a misspelt name.
         Reject = "reject",
-        /// Their values are left out.
+        /// The values of these names are ignored.
         Ignore = "ignore",
     }
 }
 
 words! {
-    /// How a request is read into named values.
+    /// How a request is parsed into named values.
     pub enum InputFormat {
         /// One JSON object.
         Json = "json",
-        /// Values with tabs between, in the order of the columns or of the parameters of the statement; `\N` is NULL.
+        /// Values separated by tabs, in the order of the columns or of the parameters of the statement; `\N` is NULL.
         Tsv = "tsv",
-        /// `name=value` with blanks between; a name alone is NULL.
+        /// `name=value` separated by blanks; a name without `=` is NULL.
         Logfmt = "logfmt",
     }
 }
@@ -218,26 +218,27 @@ words! {
 words! {
     /// What a commit waits for.
     pub enum Durability {
-        /// The disk has it: nothing acknowledged is lost when power fails. A server whose own settings do not see to
-        /// that is named by a warning in the log and by `check --connect`; on MySQL and MariaDB, which choose it for
-        /// the whole server, no more can be done from here.
+        /// The data is on disk: acknowledged rows survive a power failure. If the settings of a server do not guarantee
+        /// this, a warning in the log and `check --connect` name the server. On MySQL and MariaDB it is a setting of
+        /// the whole server that cannot be changed by a client.
         Full = "full",
-        /// SQLite: the operating system has it; PostgreSQL: the server has it. Nothing acknowledged is lost when the
-        /// daemon dies, the last of it may be when power fails. On MySQL and MariaDB whatever the server is set to.
+        /// SQLite: the operating system has the data; PostgreSQL: the server has it. Acknowledged rows survive the end
+        /// of the daemon; the last ones may be lost in a power failure. On MySQL and MariaDB the setting of the server
+        /// applies.
         Normal = "normal",
     }
 }
 
 options! {
-    /// How many requests one slot takes at once. A batch leaves when a slot is free and `rows` or
-    /// `bytes` are reached or its oldest request waited for `timeout`.
+    /// How many requests one slot takes together. A batch is sent when a slot is free and either `rows` or `bytes` is
+    /// reached or its oldest request has waited for `timeout`.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Batch of Any reload Live {
-        /// Requests.
+        /// Maximum number of requests in a batch.
         rows: u32 as count(1, 100_000) = (program "1", database "1000");
-        /// Bytes of their bodies.
+        /// Maximum size of the request bodies in a batch, in bytes.
         bytes: usize as size(1, 256 * MIB) = "1MiB";
-        /// How long a batch that is not full waits for more requests.
+        /// Maximum time that a batch that is not full waits for more requests.
         timeout: Duration as time_or_zero = "0s";
     }
 }

@@ -1,4 +1,4 @@
-//! Listeners, as they are configured.
+//! Listeners.
 
 use std::time::Duration;
 
@@ -14,59 +14,59 @@ options! {
     /// One listener (`[listener.NAME]`).
     #[derive(Clone, Debug, PartialEq)]
     pub struct Listener of Any reload Live {
-        /// Its name.
+        /// The name.
         name: String => name {};
-        /// Where it listens.
+        /// Address to listen on.
         listen: Address as address = required, reload(Reload::Restart);
-        /// The pool that answers; with routes, those requests that no route is for.
+        /// Pool that answers. On a listener with routes, it answers requests that match no route.
         pool: Option<String> as pool;
-        /// What its clients speak.
+        /// Protocol of the clients.
         protocol: Protocol as word = "lines", reload(Reload::Restart);
         /// How replies are distinguished from rejections.
         reply: ReplyStyle as word = "auto";
-        /// What the end of a client's bytes means.
+        /// How a half-close by the client is treated.
         half_close: HalfClose => half_close {
-            /// What the end of a client's bytes means; on `http` it is `left` where nothing is said.
+            /// How a half-close by the client is treated. Default with `http`: `left`.
             half_close: HalfClose as word = "keep";
         };
-        /// What becomes of a last line, or other frame, whose end mark did not come.
+        /// How an incomplete last line, or other frame, is treated when the client ends its output.
         last_line: LastLine as word = "refuse";
-        /// Connections at once. One more takes the place of the idle connection that has been silent longest, and is
-        /// refused where none is idle.
+        /// Maximum number of connections. At the limit, a new connection replaces the idle connection that has been
+        /// silent longest; if none is idle, the new connection is refused.
         connections_max: u32 as count(1, 1_000_000) = "10000";
-        /// Bytes of a request, without what marks its ends; 16MiB with `jsonrpc` and `content-length` unless it is
-        /// given.
+        /// Maximum size of a request, excluding framing. Default with `jsonrpc` and `content-length`: 16MiB.
         frame_max: usize as size(1, GIB) = "64KiB", reload(Reload::RestartIf("`protocol` is `datagrams`"));
-        /// What becomes of a client that sends a longer one.
+        /// How a client that sends a request over `frame_max` is treated.
         frame_over: FrameOver as word = "skip";
-        /// Requests of one client at once; at the limit it is not read.
+        /// Maximum number of requests in flight of one client. At the limit, the client is not read.
         in_flight_max: u32 as count(1, 1_000_000) = "64";
-        /// Bytes of a client's replies that wait for their turn.
+        /// Maximum number of bytes of a client's replies that wait for earlier replies.
         reply_held_max: usize as size(1, GIB) = "1MiB";
-        /// Bytes of output that wait for a client to read them; over it the client is cut. 16MiB with `jsonrpc` and
-        /// `content-length` unless it is given.
+        /// Maximum number of bytes of output that wait for a client to read them. Above it, the connection is closed.
+        /// Default with `jsonrpc` and `content-length`: 16MiB.
         send_max: usize as size(1, GIB) = "4MiB", reload(Reload::RestartIf("it becomes the smallest of all listeners, and there are several shards"));
         /// Maximum time without a request.
         idle_timeout: Duration => idle_timeout {
-            /// A client that sends nothing and waits for no reply is closed after this time. 75s with `http` unless it is
-            /// given.
+            /// A client that sends nothing and waits for no reply is closed after this time. Default with `http`: 75s.
             idle_timeout: Duration as time_or_off = "10m";
         };
-        /// A client that has not begun its first request this long after it connected is closed.
+        /// Maximum time from the connection of a client to the first byte of its first request. Then the connection is
+        /// closed.
         first_request_timeout: Duration as time_or_off = "10s";
         /// Maximum time to receive a whole request, from its first byte.
         request_read_timeout: Duration as time_or_off = "10s";
         /// A client that reads none of its output for this time is closed.
         send_timeout: Duration as time_or_off = "30s";
-        /// Bytes a second that a client must take while output waits for it, measured over each `send_timeout`.
+        /// Minimum number of bytes per second that a client must read while output waits for it, measured over each
+        /// `send_timeout`.
         send_rate_min: usize as size_or_off(1, GIB) = "512B";
-        /// What only a listener of HTTP has.
+        /// Options of HTTP listeners.
         http: HttpListener;
-        /// Whom it takes.
+        /// Which client addresses the listener accepts.
         addresses: Addresses;
-        /// Whether its requests are in the access log, if there is one.
+        /// Whether requests of this listener are written to the access log, if there is one.
         access_log: bool as switch = "true";
-        /// Connections that the kernel holds until they are accepted.
+        /// Maximum number of connections that the kernel queues before they are accepted.
         backlog: u32 as count(1, 65_535) = "4096", reload(Reload::Restart);
         /// TCP keepalive: after this time without traffic the kernel probes the client, and the connection is closed if
         /// there is no answer within as long again.
@@ -78,7 +78,7 @@ fn name(group: &Group) -> String {
     group.name.clone()
 }
 
-/// Browsers hold connections open that they no longer need.
+/// The default with HTTP: browsers keep connections open that they no longer need.
 const HTTP_IDLE_TIMEOUT: Duration = Duration::from_secs(75);
 
 fn idle_timeout(group: &Group) -> Duration {
@@ -86,58 +86,63 @@ fn idle_timeout(group: &Group) -> Duration {
     if is_http { HTTP_IDLE_TIMEOUT } else { Duration::of(group.value("idle_timeout")) }
 }
 
-/// A browser that closes has left; whoever speaks messages may have said all.
+/// The default depends on the protocol: a browser that closes has left. A client that sends messages may only have
+/// finished sending.
 fn half_close(group: &Group) -> HalfClose {
     let is_http = group.is("protocol", Protocol::Http) && group.key("half_close").is_none();
     if is_http { HalfClose::Left } else { group.get("half_close").unwrap_or(HalfClose::Keep) }
 }
 
 options! {
-    /// What only a listener of HTTP has.
+    /// Options of HTTP listeners.
     #[derive(Clone, Debug, PartialEq)]
     pub struct HttpListener of Any reload Live {
-        /// With `http`: bytes of the head of a request.
+        /// With `http`: maximum size of the head of a request, in bytes.
         head_max: usize as size(256, 65_535) = "16KiB";
-        /// With `http`: bytes of the body of a request.
+        /// With `http`: maximum size of the body of a request, in bytes.
         body_max: usize as size(1, 64 * GIB) = "1MiB";
-        /// With `http`: bytes of all bodies together that are taken whole before a program gets them; over it 503.
-        /// One client address that is not `trusted` takes at most half of what others leave, but always one body.
+        /// With `http`: maximum size of all bodies together that are buffered completely before a program receives
+        /// them; above it, requests are rejected with 503. One client address that is not `trusted` may use at most
+        /// half of what others leave, but always one body.
         bodies_max: usize as size(1, 64 * GIB) = "64MiB";
-        /// With `http`: bytes a second that a body must bring, measured over each `request_read_timeout`.
+        /// With `http`: minimum number of body bytes per second that a client must send, measured over each
+        /// `request_read_timeout`.
         body_rate_min: usize as size_or_off(1, GIB) = "240B";
         /// With `http`: a tunnel in which neither side sends anything for this time is closed.
         tunnel_timeout: Duration as time_or_off = "1h";
-        /// With `http`: which fields tell a server who asked.
+        /// With `http`: header fields that pass the address of the client to a server.
         forwarded: Forwarded as word = "x-forwarded";
-        /// The name in the `Via` fields that are added; none: no field is added.
+        /// The name in the `Via` fields that are added. `None`: no field is added.
         via: Option<String> => via {
-            /// With `http`: the name under which requests and replies that are forwarded get a `Via` field (RFC 9110
-            /// §7.6.3): a pseudonym, or a host with or without a port; `off`: no field is added.
+            /// With `http`: name in the `Via` field (RFC 9110 §7.6.3) that is added to forwarded requests and replies:
+            /// a pseudonym, or a host with or without a port; `off`: no field is added.
             via: String as name = "roadstead";
         };
-        /// With `http`: requests with the method TRACE are forwarded; otherwise they are rejected with status 501.
+        /// With `http`: whether requests with the method TRACE are forwarded. Otherwise they are rejected with status
+        /// 501.
         allow_trace: bool as switch = "false";
-        /// With `http`: a request may ask for another protocol, such as WebSocket; otherwise its `Upgrade` is removed
-        /// and it is served as a plain request. Upgrades to `h2c`, and those of HEAD, are always removed.
+        /// With `http`: whether a request may upgrade to another protocol, such as WebSocket. Otherwise its `Upgrade`
+        /// is removed and it is served as a plain request. Upgrades to `h2c`, and those of HEAD, are always removed.
         allow_upgrade: bool as switch = "true";
-        /// With `http`: addresses or networks of clients that are proxies, whose own such fields are kept. Those of a
-        /// Unix socket are kept always: its file says who may connect.
+        /// With `http`: addresses or networks of proxies. Forwarding fields that these clients send are kept. The
+        /// fields of clients of a Unix socket are always kept, because the permissions of its file limit who may
+        /// connect.
         trusted: Vec<Network> as names;
-        /// Which way requests go; the first that fits.
+        /// The routes, in order. The first match applies.
         routes: Vec<Route> => routes {
-            /// With `http`: which way requests go; the first that fits.
+            /// With `http`: routes of requests, in order. The first match applies.
             route: Vec<RouteRows> as list("pool");
         };
-        /// With `http`: who is let through; without it, everybody.
+        /// With `http`: authentication of clients. Without it, every client is accepted.
         authenticate: Option<Authenticate> as table;
-        /// What is changed in the heads of requests.
+        /// Changes to the heads of requests.
         request: route::Edits => request {
-            /// With `http`: what is changed in the head of a request.
+            /// With `http`: changes to the head of a request.
             request_headers: Option<Edited> as table;
         };
-        /// What is changed in the heads of replies.
+        /// Changes to the heads of replies.
         reply: route::Edits => reply {
-            /// With `http`: what is changed in the head of a server's reply, and added to answers of routes.
+            /// With `http`: changes to the head of a server's reply. They also apply to answers of routes.
             response_headers: Option<Edited> as table;
         };
     }
@@ -147,7 +152,7 @@ fn via(group: &Group) -> Option<String> {
     group.text("via").filter(|via| *via != "off").map(str::to_owned)
 }
 
-// The checks have read these once.
+// The checks have parsed these before, without errors.
 
 fn routes(group: &Group) -> Vec<Route> {
     routing::routes(group, &mut Vec::new())
@@ -162,99 +167,100 @@ fn reply(group: &Group) -> route::Edits {
 }
 
 words! {
-    /// Which fields tell a server who asked.
+    /// The header fields that pass the address of the client to a server.
     pub enum Forwarded {
         /// `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host`.
         Legacy = "x-forwarded",
         /// `Forwarded` of RFC 7239.
         Standard = "standard",
-        /// None.
+        /// No field.
         Off = "off",
     }
 }
 
-/// What the clients of a listener speak.
+/// The protocol of the clients of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// Requests and replies are frames.
     Frames(Framing),
-    /// The connection is the request.
+    /// A connection is a request.
     Connect,
     /// A datagram is a request.
     Datagrams,
-    /// HTTP/1.1 and 1.0.
+    /// HTTP/1.1 and HTTP/1.0.
     Http,
 }
 
 words! {
     impl Protocol {
-        /// One request a line, one line a reply.
+        /// One line per request, one line per reply.
         Self::Frames(Framing::Lines) = "lines",
-        /// A NUL behind each request and reply.
+        /// A NUL after each request and reply.
         Self::Frames(Framing::Nul) = "nul",
         /// A length of one byte before each. A connection whose first bytes look like HTTP or TLS is closed, to keep
-        /// web pages out: a first frame of 71 bytes that begin with `ET `, for example.
+        /// out web pages: for example, a first frame of 71 bytes that begins with `ET `.
         Self::Frames(Framing::Len1) = "len1",
-        /// A big-endian length of two bytes before each. What looks like HTTP or TLS is closed, as with `len1`.
+        /// A big-endian length of two bytes before each. A connection that looks like HTTP or TLS is closed, as with
+        /// `len1`.
         Self::Frames(Framing::Len2) = "len2",
         /// A big-endian length of four bytes before each.
         Self::Frames(Framing::Len4) = "len4",
-        /// Each as `5:hello,`.
+        /// Each in the form `5:hello,`.
         Self::Frames(Framing::Netstring) = "netstring",
-        /// JSON-RPC messages, each behind a head with `Content-Length`, as LSP has it.
+        /// JSON-RPC messages, each after a head with `Content-Length`, as in LSP.
         Self::Frames(Framing::ContentLength) = "content-length",
-        /// One JSON-RPC message a line; replies come in any order, found by their ids.
+        /// One JSON-RPC message per line. Replies come in any order and are matched by their ids.
         Self::Frames(Framing::JsonRpc) = "jsonrpc",
-        /// Whatever bytes come together are a request.
+        /// The bytes that arrive together are a request.
         Self::Frames(Framing::Raw) = "raw",
-        /// The connection is the request, and its body the client's address; the reply is sent as it is, and the
-        /// connection closed. What the client sends is discarded.
+        /// The connection is the request, and its body is the client's address. The reply is sent unchanged, then the
+        /// connection is closed. Input from the client is discarded.
         Self::Connect = "connect",
-        /// UDP, or a Unix socket of datagrams: one is a request, and its reply one to its sender; `connections_max`
-        /// limits the requests on their way.
+        /// UDP, or a Unix datagram socket: one datagram is a request, and its reply is one datagram to its sender.
+        /// `connections_max` limits the requests in flight.
         Self::Datagrams = "datagrams",
-        /// HTTP/1.1 and 1.0, to a pool of servers.
+        /// HTTP/1.1 and HTTP/1.0.
         Self::Http = "http",
     }
 }
 
 words! {
-    /// How replies are marked.
+    /// How replies are distinguished from rejections.
     pub enum ReplyStyle {
         /// `status` with `len1`, `len2`, `len4` and `netstring`, whose replies may be any bytes; `plain` otherwise.
         /// On `raw` a rejection or failure adds no bytes: the connection is reset.
         Auto = "auto",
-        /// As they are; refusals begin with `!`.
+        /// Replies are unchanged; rejections begin with `!`.
         Plain = "plain",
-        /// Every reply begins with `+` (answered), `!` (refused) or `-` (failed or unknown).
+        /// Every reply begins with `+` (answered), `!` (rejected) or `-` (failed or unknown).
         Status = "status",
     }
 }
 
 words! {
-    /// What the end of a client's bytes means.
+    /// How a half-close by a client is treated.
     pub enum HalfClose {
-        /// It still wants its replies.
+        /// The client still waits for its replies.
         Keep = "keep",
-        /// It has left, and what no worker has begun to answer is given up.
+        /// The client has left. Requests that no worker has begun to answer are abandoned.
         Left = "left",
     }
 }
 
 words! {
-    /// What becomes of a client that sends a request over the limit.
+    /// How a client that sends a request over the limit is treated.
     pub enum FrameOver {
-        /// It is refused and passed over.
+        /// The request is rejected and skipped.
         Skip = "skip",
-        /// It is refused, and the client gets what it is owed and no more.
+        /// The request is rejected. The client receives its outstanding replies, then the connection is closed.
         End = "end",
     }
 }
 
 words! {
-    /// What becomes of a last line without a newline.
+    /// How a last line without a newline is treated.
     pub enum LastLine {
-        /// It is refused: it may have been cut off.
+        /// It is rejected, because it may be incomplete.
         Refuse = "refuse",
         /// It is a request like any other.
         Accept = "accept",

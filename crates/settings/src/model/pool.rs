@@ -1,4 +1,4 @@
-//! Pools, as they are configured.
+//! Pools.
 
 use std::time::Duration;
 
@@ -13,38 +13,39 @@ options! {
     /// One pool (`[pool.NAME]`).
     #[derive(Clone, Debug, PartialEq)]
     pub struct Pool of Any reload Live {
-        /// Its name.
+        /// The name.
         name: String => name {};
-        /// How many workers.
+        /// Number of workers.
         workers: Workers as table_or_span = inner;
-        /// How many requests may wait, and how long.
+        /// Limits of the queue.
         queue: Queue as table = inner;
-        /// Which free worker is next. Threads of handlers are woken in their order, so that few stay warm.
+        /// Balance method: which free worker receives the next request. Threads of handlers are woken in a fixed order,
+        /// so that few of them stay warm.
         balance: BalanceMethod as word = (handler "first", other "round-robin");
-        /// Balancing, affinity, health, the queue and the fallback.
+        /// Balancing, session affinity, health checks, the queue and the fallback.
         balancing: Balancing;
         /// Maximum time for a response. For programs and databases the whole response: a program that takes longer is
         /// killed. For servers until the first byte of the response.
         response_timeout: Duration as time = "30s";
-        /// Which requests may be made again, by another worker, though one of servers or programs had them and ended,
-        /// or answered with what is no reply. `retries` says how often.
+        /// Which requests may be sent to another worker after a server or program received them and ended, or sent an
+        /// invalid reply. `retries` limits the number of attempts.
         idempotent: Idempotent as word = "methods";
-        /// What the heads of its responses may have, where its workers speak HTTP.
+        /// Limits of the response heads, for workers that speak HTTP.
         response: ResponseLimits;
-        /// What its workers are.
+        /// The kind of the workers, and its options.
         worker: Worker => worker {
-            /// A handler that the program which embeds Roadstead has registered under this name.
+            /// Name of a handler that the embedding program has registered.
             handler: Option<String> as name, of(Of::Handler), reload(Reload::Restart);
             program: Program;
             database: Database;
             servers: Servers;
         };
-        /// The pool that a reply goes to as a request.
+        /// Pool that receives each reply as a request.
         then: Option<String> as pool, of(Of::Program), reload(Reload::RestartIf("there are several shards"));
-        /// How many requests one slot takes at once.
+        /// How many requests one slot takes together.
         batch: Batch => batch {
-            /// How many requests are committed at once. A batch leaves when a worker is free and it is full or old
-            /// enough.
+            /// How many requests are committed together. A batch is sent when a worker is free and the batch is full or
+            /// old enough.
             batch: Batch as table = inner, of(Of::Database), instead("a program takes one request at a time; `pipeline` sends it more before it answers");
         };
     }
@@ -66,8 +67,7 @@ fn worker(group: &Group) -> Worker {
     }
 }
 
-/// Queries are answered one by one: several at once would only wait for each other, unless somebody
-/// wants that.
+/// Queries are answered one by one by default: several in a batch would only wait for each other.
 fn batch(group: &Group) -> Batch {
     let batch: Batch = Batch::of(group.value("batch"));
     let is_given = group.inner("batch").is_some_and(|batch| batch.place("rows").is_some());
@@ -75,32 +75,32 @@ fn batch(group: &Group) -> Batch {
 }
 
 impl Pool {
-    /// Its workers, if they are programs.
+    /// The options of its workers, if they are programs.
     #[must_use]
     pub fn program(&self) -> Option<&Program> {
         if let Worker::Program(program) = &self.worker { Some(program) } else { None }
     }
 
-    /// Its workers, if they are connections to a database.
+    /// The options of its workers, if they are connections to a database.
     #[must_use]
     pub fn database(&self) -> Option<&Database> {
         if let Worker::Database(database) = &self.worker { Some(database) } else { None }
     }
 
-    /// The name of its workers, if they are handlers of the program that embeds us.
+    /// The name of its handler, if its workers are handlers of the embedding program.
     #[must_use]
     pub fn handler(&self) -> Option<&str> {
         if let Worker::Handler(name) = &self.worker { Some(name) } else { None }
     }
 
-    /// Its workers, if they are servers.
+    /// The options of its workers, if they are servers.
     #[must_use]
     pub const fn servers(&self) -> Option<&Servers> {
         if let Worker::Servers(servers) = &self.worker { Some(servers) } else { None }
     }
 
-    /// How many files its workers may have open at once: pipes and a socket of a program, connections to servers,
-    /// and four files of a connection to a database, which is what SQLite may open.
+    /// Returns the maximum number of files that its workers have open: pipes and a socket of a program, connections to
+    /// servers, and four files of a connection to a database, the maximum of SQLite.
     #[must_use]
     pub fn open_files_max(&self) -> u64 {
         match &self.worker {
@@ -114,9 +114,8 @@ impl Pool {
         }
     }
 
-    /// Whether something of it needs one place, so that its home alone serves it: clients that are
-    /// bound by a table, a limit of the pool as a whole, batches, and requests that go on to another
-    /// pool.
+    /// Whether a feature of the pool requires that only its owner shard serves it: clients that are bound by a table, a
+    /// limit of the pool as a whole, batches, and requests that are passed on to another pool.
     #[must_use]
     pub fn needs_one_place(&self) -> bool {
         let has_table = self.balancing.sticky.as_ref().is_some_and(|sticky| match &sticky.by {
@@ -132,68 +131,68 @@ options! {
     /// Limits of the head of a response.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ResponseLimits of Any reload Live {
-        /// Of servers and of programs that serve HTTP: bytes of the head of a response, its status line included;
-        /// over it the response is a 502 (`head-too-long`).
+        /// Maximum size of the head of a response, in bytes, including the status line, of servers and of programs that
+        /// serve HTTP. Above it, the response is a 502 (`head-too-long`).
         head_max("response_head_max"): usize as size(256, 65_535) = "32KiB";
-        /// Of servers and of programs that serve HTTP: header fields of a response; over it the response is a 502
-        /// (`too-many-fields`).
+        /// Maximum number of header fields of a response, of servers and of programs that serve HTTP. Above it, the
+        /// response is a 502 (`too-many-fields`).
         fields_max("response_fields_max"): u32 as count(1, 10_000) = "100";
     }
 }
 
 words! {
-    /// Which requests may be made again though a worker may have done what they ask for.
+    /// Which requests may be repeated although a worker may have executed them.
     pub enum Idempotent {
-        /// None of which a byte reached a worker.
+        /// Only requests of which no byte reached a worker.
         Off = "off",
-        /// Requests of HTTP that ask for no change: GET, HEAD, OPTIONS and TRACE.
+        /// Also HTTP requests that change nothing: GET, HEAD, OPTIONS and TRACE.
         Safe = "safe",
-        /// Those, and PUT and DELETE, which mean the same when they are made twice.
+        /// Also PUT and DELETE, which have the same effect when they are repeated.
         Methods = "methods",
-        /// Every request, whatever its method, and everything that programs on pipes are given.
+        /// Every request, with any method, and all requests to programs on pipes.
         All = "all",
     }
 }
 
-/// What the workers of a pool are.
+/// The kind of the workers of a pool.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Worker {
     /// Local programs on pipes.
     Program(Box<Program>),
-    /// A database, through threads of ours.
+    /// A database, through threads of the daemon.
     Database(Box<Database>),
-    /// A handler of the program that embeds us, by its name.
+    /// A handler of the embedding program, by its name.
     Handler(String),
     /// Servers that speak HTTP.
     Servers(Servers),
 }
 
 options! {
-    /// How many workers a pool has.
+    /// The number of workers of a pool.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Workers of Any reload Live {
-        /// Minimum number; 0: workers are started on demand.
+        /// Minimum number of workers; 0: workers are started on demand.
         min: u32 as count(0, 10_000) = "1";
-        /// Never more; when it is not given, at least `min`.
+        /// Maximum number of workers. If it is not set, it is at least `min`.
         max: u32 as count(1, 10_000) = (program "4", database "1");
-        /// Kept free beyond the busy ones, as far as `max` allows.
+        /// Number of free workers that are kept in addition to the busy ones, up to `max`.
         spare: u32 as count(0, 10_000) = "0";
-        /// A worker beyond `min` and `spare` that had nothing to do for so long is ended.
+        /// A worker beyond `min` and `spare` that has been idle for this time is ended.
         idle_timeout: Duration as time = "30s";
-        /// A request that waited so long is a reason to start another worker.
+        /// Another worker is started when a request has waited for this time.
         grow_after: Duration as time_or_zero = "10ms";
-        /// More waiting requests than this are a reason to start workers at once; without it only their age is.
+        /// Workers are started immediately when more requests than this wait. Without it, only `grow_after` applies.
         grow_above: Option<u32> as count(0, 1_000_000);
     }
 }
 
 options! {
-    /// How many requests may wait, and how long.
+    /// The limits of the queue.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Queue of Any reload Live {
-        /// Requests.
+        /// Maximum number of requests in the queue.
         requests_max("max_requests"): u32 as count(1, 10_000_000) = "10000";
-        /// Bytes of memory that they hold.
+        /// Maximum number of bytes of memory that the queued requests hold.
         bytes_max("max_bytes"): usize as size(1, 64 * GIB) = "64MiB";
         /// Maximum time in the queue. A request that waits longer is rejected.
         timeout: Duration => timeout {
@@ -210,19 +209,19 @@ fn timeout(group: &Group) -> Duration {
 }
 
 words! {
-    /// Which free worker is next.
+    /// The balance method: which free worker receives the next request.
     pub enum BalanceMethod {
-        /// Each in turn, as often as its weight says, evenly spread.
+        /// Each worker in turn, in proportion to its weight, evenly spread.
         RoundRobin = "round-robin",
-        /// The one with the fewest requests in flight, relative to its weight.
+        /// The worker with the fewest requests in flight, relative to its weight.
         LeastRequests = "least-requests",
-        /// Of two random ones, the one with fewer requests in flight, relative to its weight.
+        /// Of two random workers, the one with fewer requests in flight, relative to its weight.
         PowerOfTwo = "power-of-two",
-        /// Random, by weight.
+        /// A random worker, by weight.
         Random = "random",
-        /// The one that the key in `hash` is mapped to, unless it has more than 5/4 of its share.
+        /// The worker that the key in `hash` maps to, unless it has more than 5/4 of its share.
         Hash = "hash",
-        /// The first free one.
+        /// The first free worker.
         First = "first",
     }
 }

@@ -1,4 +1,4 @@
-//! Programs as workers, as they are configured.
+//! Programs as workers.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,88 +11,91 @@ options! {
     /// A local program on pipes.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Program of Program reload Replace {
-        /// The program and its arguments; no shell is involved.
+        /// Program and its arguments. No shell is used.
         command("program"): Vec<String> as command;
-        /// How requests and replies are told apart on the pipes.
+        /// How requests and replies are delimited on the pipes.
         framing: Framing as word = "lines", reload(Reload::Restart);
-        /// How replies find their requests.
+        /// How replies are matched with requests.
         dispatch: Dispatch as word = "auto", reload(Reload::Restart);
-        /// Requests in flight at once to one program.
+        /// Maximum number of requests in flight to one program.
         pipeline: u32 as count(1, 65_535) = "1", reload(Reload::Restart);
-        /// When a program whose replies carry no ids is watched for frames that nobody asked for before another
-        /// client is served: a silence of 10 ms, or of twice its longest latency so far if that is longer, at most
-        /// 100 ms (100 ms until a program of the pool has passed a check). The client that was answered last never
-        /// waits. A program that prints something meanwhile is killed, and its pool is checked strictly until the
+        /// When a program whose replies carry no ids is checked for unsolicited frames before another client is served.
+        /// A check is a silence of 10 ms, or of twice the longest latency of the program so far if that is longer, at
+        /// most 100 ms (100 ms until a program of the pool has passed a check). The client that was answered last never
+        /// waits. A program that prints something during a check is killed, and its pool is checked strictly until the
         /// next reload.
         alignment: Alignment as word = "auto";
-        /// What of a request its reply must carry unchanged: `{N}` for a word, from 1, or `{NAME}` for a member of
-        /// the JSON object that both are. A request without it is rejected, and a program whose reply does not carry
+        /// Part of a request that its reply must carry unchanged: `{N}` for a word, counted from 1, or `{NAME}` for a
+        /// member, if both are JSON objects. A request without it is rejected, and a program whose reply does not carry
         /// it is killed. It replaces the checks of `alignment`.
         carries("match"): Option<MatchKey> as name, reload(Reload::Restart);
-        /// With `framing = "lines"` and programs that serve several clients, at once or one after the other
-        /// (`reset`): requests with a CR, U+0085, U+2028 or U+2029 in them, at which some programs end a line too
-        /// (universal newlines in Python, `readline` in Node.js). Such a program would answer twice, and another
-        /// client would get the second reply. A CR before the LF of a client's line is part of its line end.
+        /// With `framing = "lines"` and programs that serve several clients, concurrently or one after the other
+        /// (`reset`): how requests that contain a CR, U+0085, U+2028 or U+2029 are treated. Some programs end a line at
+        /// these characters too (universal newlines in Python, `readline` in Node.js). Such a program would answer
+        /// twice, and another client would receive the second reply. A CR before the LF of a client's line is part of
+        /// its line end.
         line_breaks: LineBreaks as word = "reject";
-        /// With `dispatch = "session"`: a request that makes a program forget the connection that has ended; its
-        /// reply is discarded. In JSON-RPC it has an `id`. Without it the program is replaced, as all of the pool are
-        /// once one spoke unasked where that cannot be told from a reply (every framing but those of JSON-RPC), or
-        /// until the next reload once one printed something after its reply to this.
+        /// With `dispatch = "session"`: request that clears the state of a program after a connection has ended. Its
+        /// reply is discarded. In JSON-RPC it must have an `id`. Without this option, the program is replaced after
+        /// each connection. All programs of the pool are replaced instead of reset once one of them sent an unsolicited
+        /// frame that cannot be distinguished from a reply (every framing except those of JSON-RPC), or, until the next
+        /// reload, once one of them printed something after its reply to this request.
         reset: Option<String> as text, reload(Reload::Restart);
-        /// What a program must say before it serves.
+        /// Handshake that a program must complete before it serves.
         handshake: Handshake as word = "off", reload(Reload::Restart);
-        /// A reply has many frames, each of which goes to the client as it comes; what ends it.
+        /// A reply has many frames, and each is sent to the client as it arrives. Defines what ends the reply.
         stream: Option<Stream> as table, reload(Reload::Restart);
-        /// Bytes of one reply of a program or a query; 16MiB with `framing` of `jsonrpc` or `content-length` unless
-        /// it is given.
+        /// Maximum size of one reply of a program or a query, in bytes. Default with `framing` of `jsonrpc` or
+        /// `content-length`: 16MiB.
         reply_max: usize as size(1, GIB) = "1MiB", of(Of::Any),
             reload(Reload::RestartIf("the pool has a `query`"));
-        /// Working folder, relative to the daemon's; without it the daemon's own.
+        /// Working directory, relative to that of the daemon. Default: that of the daemon.
         cwd: Option<PathBuf> as name;
         /// Variables added to the daemon's environment. `env:NAME` as a value passes the daemon's variable of that
         /// name. Variables that the configuration names as `env:NAME` are not inherited otherwise.
         env: Vec<(String, String)> as variables;
-        /// How long a program may take to end after its input was closed, and again after TERM.
+        /// Maximum time for a program to end after its input was closed, and again after TERM.
         stop_timeout: Duration as time_or_zero = "2s", reload(Reload::Live);
-        /// A program that lived shorter than this counts towards the crash loop.
+        /// A program that ran for less than this time counts towards the crash loop.
         min_uptime: Duration as time_or_zero = "1s", reload(Reload::Live);
-        /// How it is connected.
+        /// How the program is connected.
         wiring: Wiring;
-        /// What it is held to.
+        /// The restrictions of the program.
         bounds: Bounds;
-        /// With `framing = "http"`: where the program serves; it is ready once it accepts connections there.
+        /// With `framing = "http"`: socket on which the program serves. The program is ready when it accepts
+        /// connections there.
         socket: HttpSocket as word = "inherited";
-        /// What a client is told of a program that ended with its request; the log has all of it.
+        /// What a client receives about a program that ended during its request. The log contains everything.
         exit_message: ExitMessage as word = "auto";
-        /// How it says that it is ready for requests.
+        /// How the program reports that it is ready for requests.
         ready: Ready as word = "start";
-        /// How long it may take until it is ready; then it is killed, and another is tried.
+        /// Maximum time until a program is ready. Then it is killed, and another one is started.
         start_timeout: Duration as time = "30s", reload(Reload::Live);
         /// Maximum time until the first byte of a reply. `response_timeout` applies in any case.
         first_byte_timeout: Duration as time_or_off = "off";
-        /// A request that takes longer is logged as slow, and continues.
+        /// A request that takes longer than this is logged as slow, and continues.
         slowlog_timeout: Duration as time_or_off = "off";
         /// Maximum time in which a program reads nothing of a request that waits for it. `response_timeout` applies in any
         /// case.
         send_timeout: Duration as time_or_off = "off";
-        /// When a program is replaced though nothing is wrong with it: between requests, and only once another is
-        /// ready.
+        /// When a healthy program is replaced. This happens between requests, and only when its replacement is ready.
         recycle: Recycle as table = inner, reload(Reload::Live);
     }
 }
 
 words! {
-    /// What a client is told of a program that ended with its request. The log has all of it.
+    /// What a client receives about a program that ended during its request. The log contains everything.
     pub enum ExitMessage {
-        /// How it exited, and the last line on its standard error, 200 characters of it, since it was given a request
-        /// of this client; nothing that it said if it can work for several clients at once, or over HTTP, whose
-        /// clients are often strangers.
+        /// How the program exited, and up to 200 characters of the last line on its standard error since it received a
+        /// request of this client. The line is omitted if the program can work for several clients concurrently, and
+        /// over HTTP, whose clients are often strangers.
         Auto = "auto",
-        /// That it ended.
+        /// Only that the program ended.
         Off = "off",
-        /// As `auto`, with the last line also over HTTP and of programs that can work for several clients at once.
+        /// As `auto`, but the last line is also sent over HTTP and for programs that can work for several clients
+        /// concurrently.
         Line = "line",
-        /// `line`; over HTTP, where a reply can have many lines, the last 8 KiB.
+        /// As `line`; over HTTP, where a reply can have many lines, the last 8 KiB.
         Tail = "tail",
     }
 }
@@ -101,104 +104,105 @@ options! {
     /// How a program is connected.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Wiring of Program reload Replace {
-        /// What requests and replies go through.
+        /// Channel for requests and replies.
         io: Io as word = "pipe";
-        /// Which descriptors of the program they are.
+        /// File descriptors of the program for requests and replies.
         fds: Fds as word = "0/1";
-        /// What is done for a program that keeps its output in a buffer; `roadstead doctor` tells.
+        /// How the output of a program that buffers it is flushed. `roadstead doctor` detects such programs.
         unbuffer: Unbuffer as word = "off";
     }
 }
 
 words! {
-    /// What requests and replies of a program go through.
+    /// The channel for requests and replies of a program.
     pub enum Io {
-        /// Pipes, which every program can cope with.
+        /// Pipes, which every program supports.
         Pipe = "pipe",
-        /// Unix sockets, which hold more before a side must wait.
+        /// Unix sockets, which buffer more before a side must wait.
         Socket = "socket",
     }
 }
 
 words! {
-    /// Which descriptors of a program its requests and replies are.
+    /// The file descriptors of a program for requests and replies.
     pub enum Fds {
         /// Standard input and output.
         Standard = "0/1",
-        /// 3 and 4, as with Erlang's `nouse_stdio`; what it prints to standard output goes to the log.
+        /// 3 and 4, as with Erlang's `nouse_stdio`. The standard output of the program goes to the log.
         ThreeFour = "3/4",
     }
 }
 
 words! {
-    /// What is done about output that a program keeps in a buffer.
+    /// How buffered output of a program is flushed.
     pub enum Unbuffer {
-        /// Nothing.
+        /// No change.
         Off = "off",
-        /// The C library flushes every line; not for Perl, Python, Node, Go or static binaries.
+        /// The C library flushes every line. Has no effect on Perl, Python, Node, Go or static binaries.
         Stdbuf = "stdbuf",
-        /// Its output is a terminal; programs that flush for people then flush.
+        /// The output is a terminal. Programs that flush for interactive users then flush.
         Pty = "pty",
     }
 }
 
 options! {
-    /// What a program is held to. What is not given is as the daemon's own.
+    /// The restrictions of a program. Without an option, the value of the daemon applies.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Bounds of Program reload Replace {
-        /// Starts without the daemon's variables, with those of `env` alone.
+        /// Whether the program starts without the daemon's environment variables, with only those of `env`.
         env_clear: bool as switch = "false";
-        /// The user it runs as, by name or number; without it the daemon's own. `HOME`, `USER` and `LOGNAME` follow
-        /// it.
+        /// User that the program runs as, by name or number. Default: the user of the daemon. `HOME`, `USER` and
+        /// `LOGNAME` are set accordingly.
         user: Option<String> as name;
-        /// The group it runs as, and no other; without it all groups of `user`.
+        /// The only group that the program runs as. Default: all groups of `user`.
         group: Option<String> as name;
-        /// It can gain no rights by what it executes (set-user-id files).
+        /// Whether the program is prevented from gaining privileges by executing files (set-user-id files).
         no_new_privs: bool as switch = "false";
-        /// What one process of the program may use; what is not given is as the daemon's own.
+        /// Resource limits of one process of the program. Without an option, the limit of the daemon applies.
         limits: Limits as table = inner;
-        /// Where it runs: `any` processor, `near` (the loop's own, on which the loop then stays), `spread` (each
-        /// program on another), or those of a list.
+        /// Processors on which the program runs: `any`, `near` (the processor of the event loop, to which the loop is
+        /// then pinned), `spread` (each program on another processor), or a list.
         cpu_affinity: Processors as processors = "any";
-        /// How much less urgent than the daemon it is for the kernel.
+        /// Nice value of the program relative to the daemon; a higher value means a lower priority.
         nice: u32 as count(0, 19) = "0";
-        /// Where its control group is made: `auto` (in the daemon's own where that was delegated to it), `off`, or a
-        /// folder of a cgroup2 file system.
+        /// Where the control group of the program is created: `auto` (in the control group of the daemon, if that was
+        /// delegated to it), `off`, or a directory of a cgroup2 file system.
         cgroup: Cgroup as name = "auto";
     }
 }
 
 options! {
-    /// What one process of a program may use.
+    /// Resource limits of one process of a program.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Limits of Any reload Replace {
-        /// Open descriptors.
+        /// Maximum number of open file descriptors.
         files: Option<u64> as count(3, 1_000_000);
-        /// Processes and threads of its user, wherever they run; root is not held to it.
+        /// Maximum number of processes and threads of its user, on the whole machine. It does not apply to root.
         processes: Option<u64> as count(1, 4_000_000);
-        /// Bytes of memory that it writes to; with a control group that counts memory, all its processes together.
+        /// Maximum number of bytes of memory that it writes to. With a control group that counts memory, the limit
+        /// applies to all its processes together.
         memory: Option<u64> as size(1, 512 * GIB);
-        /// Bytes of address space; Node, Go and Java reserve far more than they use.
+        /// Maximum number of bytes of address space. Node, Go and Java reserve far more than they use.
         address_space: Option<u64> as size(1, 512 * GIB);
-        /// Processor time.
+        /// Maximum processor time.
         cpu_time: Option<Duration> as seconds;
-        /// Bytes of a core file; 0: none.
+        /// Maximum size of a core file, in bytes; 0: no core file.
         core: Option<u64> as size(0, 512 * GIB);
-        /// Bytes of a file that it writes.
+        /// Maximum size of a file that it writes, in bytes.
         file_size: Option<u64> as size(1, 512 * GIB);
-        /// Bytes of a stack.
+        /// Maximum size of a stack, in bytes.
         stack: Option<u64> as size(1, GIB);
     }
 }
 
-/// Where control groups of programs are made.
+/// Where control groups of programs are created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cgroup {
-    /// In the daemon's own, if it was delegated.
+    /// In the control group of the daemon, if it was delegated.
     Auto,
-    /// Nowhere.
+    /// No control groups.
     Off,
-    /// In this folder.
+    /// In this directory.
     Under(PathBuf),
 }
 
@@ -213,83 +217,83 @@ settings! {
 }
 
 words! {
-    /// How requests and replies are told apart in a stream.
+    /// How requests and replies are delimited in a stream.
     pub enum Framing {
-        /// One line each.
+        /// One line per message.
         Lines = "lines",
-        /// A NUL behind each.
+        /// A NUL after each message.
         Nul = "nul",
-        /// A length of one byte before each.
+        /// A length of one byte before each message.
         Len1 = "len1",
-        /// A big-endian length of two bytes before each, as Erlang's `{packet, 2}`.
+        /// A big-endian length of two bytes before each message, as Erlang's `{packet, 2}`.
         Len2 = "len2",
-        /// A big-endian length of four bytes before each, as Erlang's `{packet, 4}`.
+        /// A big-endian length of four bytes before each message, as Erlang's `{packet, 4}`.
         Len4 = "len4",
-        /// Each as `5:hello,`.
+        /// Each message in the form `5:hello,`.
         Netstring = "netstring",
-        /// JSON-RPC messages behind a head with `Content-Length`, as LSP has it.
+        /// JSON-RPC messages after a head with `Content-Length`, as in LSP.
         ContentLength = "content-length",
-        /// One JSON-RPC message a line, as the stdio transport of MCP.
+        /// One JSON-RPC message per line, as in the stdio transport of MCP.
         JsonRpc = "jsonrpc",
-        /// Bytes as they come; `stream` says when a reply has ended.
+        /// Bytes without framing. `stream` defines when a reply has ended.
         Raw = "raw",
-        /// A process a request: its input ends with the request, the reply with its output.
+        /// One process per request. Its input ends with the request, and the reply ends with its output.
         Oneshot = "oneshot",
-        /// It serves HTTP/1 on a socket (see `socket`), on as many connections at once as `pipeline` says; what it
-        /// prints goes to the log.
+        /// The program serves HTTP/1 on a socket (see `socket`), on up to `pipeline` concurrent connections. Its output
+        /// goes to the log.
         Http = "http",
     }
 }
 
 words! {
-    /// Which requests a program may have in its hands at once, and how replies find them.
+    /// Which requests can be in flight to a program together, and how replies are matched with them.
     pub enum Dispatch {
         /// `tagged` for `jsonrpc` and `content-length`, `in-order` for the others.
         Auto = "auto",
         /// Replies come in the order of the requests.
         InOrder = "in-order",
-        /// JSON-RPC messages whose ids are rewritten and restored; replies come in any order.
+        /// JSON-RPC messages whose ids are rewritten and restored. Replies come in any order.
         Tagged = "tagged",
-        /// A program serves one connection from its first request to its end; what it says unasked, and what it asks,
-        /// is for that client.
+        /// A program serves one connection from its first request to its end. Unsolicited output and requests of the
+        /// program are sent to that client.
         Session = "session",
     }
 }
 
 words! {
-    /// How a program whose replies come in order is watched for frames that nobody asked for.
+    /// How a program whose replies come in order is checked for unsolicited frames.
     pub enum Alignment {
-        /// After each of its first 16 replies, then once per 33 times the silence of a check (330 ms to 3.3 s) of
-        /// busy time, which is 3 % of it.
+        /// After each of the first 16 replies of a program, then once per busy time of 33 times the silence of a check
+        /// (330 ms to 3.3 s). Checks then take 3 % of the busy time.
         Auto = "auto",
-        /// After every reply; not with `pipeline` above 1.
+        /// After every reply. Not possible with `pipeline` above 1.
         Strict = "strict",
-        /// Never: frames that nobody asked for are noticed while it is idle only.
+        /// Never. Unsolicited frames are noticed only while the program is idle.
         Off = "off",
     }
 }
 
 words! {
-    /// What becomes of requests with a CR, U+0085, U+2028 or U+2029 for programs on lines.
+    /// How requests with a CR, U+0085, U+2028 or U+2029 for programs on lines are treated.
     pub enum LineBreaks {
         /// Rejected (`!record`).
         Reject = "reject",
-        /// Passed on as they are: for programs that end lines at LF alone.
+        /// Passed on unchanged: for programs that end lines only at LF.
         Keep = "keep",
     }
 }
 
-/// What of a request its reply must carry, as it is.
+/// The part of a request that its reply must carry unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MatchKey {
-    /// A word, from 1; blanks and tabs stand between.
+    /// A word, counted from 1. Words are separated by blanks and tabs.
     Word(u32),
-    /// A member of the JSON object that both are.
+    /// A member of the JSON object, if request and reply are JSON objects.
     Member(String),
 }
 
 impl MatchKey {
-    /// Reads `{2}` or `{id}`.
+    /// Parses `{2}` or `{id}`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let name = text.strip_prefix('{')?.strip_suffix('}')?;
@@ -306,7 +310,7 @@ impl MatchKey {
 }
 
 impl std::fmt::Display for MatchKey {
-    /// As it is written.
+    /// Writes the form that [`Self::parse`] reads.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Word(number) => write!(f, "{{{number}}}"),
@@ -316,61 +320,62 @@ impl std::fmt::Display for MatchKey {
 }
 
 words! {
-    /// What a program must say before it serves.
+    /// The handshake that a program must complete before it serves.
     pub enum Handshake {
-        /// Nothing: it serves as soon as it runs.
+        /// No handshake: the program serves as soon as it runs.
         Off = "off",
-        /// It is asked to `initialize` as MCP has it; clients that ask the same get its answer.
+        /// An MCP `initialize` request is sent to the program. Clients that send the same request receive its answer.
         Mcp = "mcp",
     }
 }
 
 options! {
-    /// When a reply of several frames is complete. One of the two at least.
+    /// When a reply of several frames is complete. At least one of the two is required.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Stream of Any reload Restart {
-        /// A frame that is this ends the reply, and belongs to it.
+        /// Frame that ends the reply. It belongs to the reply.
         until: Option<String> as text;
-        /// When nothing came for so long, the reply has ended.
+        /// Time without output after which the reply has ended.
         idle_timeout: Option<Duration> as time;
     }
 }
 
 words! {
-    /// Where a program that serves HTTP does so.
+    /// The socket on which a program serves HTTP.
     pub enum HttpSocket {
-        /// A listening Unix socket that is its descriptor 3, told by `LISTEN_FDS` and `LISTEN_PID` as systemd does.
+        /// A listening Unix socket as file descriptor 3, announced by `LISTEN_FDS` and `LISTEN_PID` as systemd does.
         Inherited = "inherited",
-        /// A Unix socket that it makes itself: at `ROADSTEAD_SOCKET`, or `{socket}` in its arguments.
+        /// A Unix socket that the program creates, at `ROADSTEAD_SOCKET` or `{socket}` in its arguments.
         Path = "path",
-        /// A port of 127.0.0.1 that is kept for it: `PORT`, or `{port}` in its arguments.
+        /// A port of 127.0.0.1 that is reserved for the program: `PORT`, or `{port}` in its arguments.
         Port = "port",
     }
 }
 
 words! {
-    /// How a program says that it is ready.
+    /// How a program reports that it is ready.
     pub enum Ready {
-        /// It is as soon as it runs.
+        /// The program is ready as soon as it runs.
         Start = "start",
-        /// By its first frame (a line, with `lines`), which is then no reply.
+        /// By its first frame (a line, with `lines`), which is not treated as a reply.
         Line = "line",
     }
 }
 
 options! {
-    /// When a worker is replaced though nothing is wrong with it.
+    /// When a healthy worker is replaced.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Recycle of Any reload Live {
-        /// After so many requests.
+        /// Number of requests after which a worker is replaced.
         requests_max("max_requests"): Option<u64> as count(1, 4_000_000_000);
-        /// When it has served for so long.
+        /// Age at which a worker is replaced.
         age_max("max_age"): Option<Duration> as days;
-        /// When it occupies more than so many bytes after a reply, looked at once a second at most.
+        /// Bytes of memory above which a worker is replaced. The memory is measured after a reply, at most once per
+        /// second.
         memory_max("max_memory"): Option<u64> as size(1, 512 * GIB);
-        /// By how much each of these may be less for one program, so that not all are replaced together.
+        /// Maximum random reduction of each of these limits for one program, so that not all are replaced together.
         jitter: u32 as percent = "15%";
-        /// The part of the pool's programs that may be replaced at once; at least one.
+        /// Maximum share of the programs of the pool that are replaced at the same time; at least one.
         share: u32 as percent = "20%";
     }
 }

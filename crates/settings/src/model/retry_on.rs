@@ -1,4 +1,4 @@
-//! On which failures of a worker a request is given to another: `retries.on`.
+//! The failures of a worker after which a request is sent to another worker: `retries.on`.
 
 use crate::options::{Value, read_as, settings};
 use crate::quantities;
@@ -10,14 +10,14 @@ pub enum RetryFault {
     Connect,
     /// The connection ended before the response.
     Reset,
-    /// The response did not begin in time.
+    /// The response did not begin before the timeout.
     Timeout,
-    /// What came is no valid HTTP response.
+    /// The received bytes are not a valid HTTP response.
     Invalid,
 }
 
 impl RetryFault {
-    /// All of them, with their words.
+    /// All failures, with their names.
     pub const ALL: [(&str, Self); 4] = [
         ("connect", Self::Connect),
         ("reset", Self::Reset),
@@ -30,19 +30,19 @@ impl RetryFault {
     }
 }
 
-/// The statuses that can be named.
+/// The range of statuses that can be listed.
 const STATUSES: std::ops::RangeInclusive<u64> = 400..=599;
 
 /// A set of failures and of response statuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryOn {
     faults: u8,
-    /// From 400 on, a bit each.
+    /// One bit per status, from 400 on.
     statuses: [u64; 4],
 }
 
 impl Default for RetryOn {
-    /// Every failure but a timeout, after which the server may still be at work, and no status.
+    /// Every failure except a timeout, after which the server may still be working, and no status.
     fn default() -> Self {
         let faults = [RetryFault::Connect, RetryFault::Reset, RetryFault::Invalid];
         let faults = faults.into_iter().fold(0, |all, fault| all | fault.bit());
@@ -51,10 +51,10 @@ impl Default for RetryOn {
 }
 
 impl RetryOn {
-    /// Reads a list of words and statuses, such as `connect`, `503` and `502..504`.
+    /// Parses a list of names and statuses, such as `connect`, `503` and `502..504`.
     ///
     /// # Errors
-    /// The first entry that is neither.
+    /// Returns the first entry that is neither a name nor a status.
     pub fn read(entries: &[String]) -> Result<Self, &str> {
         let mut on = Self { faults: 0, statuses: [0; 4] };
         for entry in entries {
@@ -89,7 +89,7 @@ impl RetryOn {
         word.is_some_and(|word| word & (1 << (at % 64)) != 0)
     }
 
-    /// Whether any status is named.
+    /// Whether any status is listed.
     #[must_use]
     pub fn has_statuses(&self) -> bool {
         self.statuses != [0; 4]

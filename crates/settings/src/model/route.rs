@@ -1,29 +1,29 @@
-//! Routes, as they are configured.
+//! Routes.
 
 use route::{Edits, Rewrite, Rule, Template};
 
 use crate::options::{Opt, Options, Setting, Value, options, read_as, settings};
 use crate::values::Secret;
 
-/// One route of a listener of HTTP (`[[listener.NAME.route]]`).
+/// One route of an HTTP listener (`[[listener.NAME.route]]`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Route {
-    /// Which requests it is for.
+    /// The rule that requests must match.
     pub rule: Rule,
-    /// What becomes of them.
+    /// The action for these requests.
     pub action: RouteAction,
-    /// What is changed in their heads.
+    /// Changes to the heads of requests.
     pub request: Edits,
-    /// What is changed in the heads of their replies.
+    /// Changes to the heads of their replies.
     pub reply: Edits,
-    /// Who is let through.
+    /// Which clients are accepted.
     pub access: RouteAccess,
-    /// Its requests may ask for another protocol; none: as the listener says.
+    /// Whether requests may upgrade to another protocol. `None`: the setting of the listener applies.
     pub allow_upgrade: Option<bool>,
 }
 
 impl Route {
-    /// The pool that answers, if one does.
+    /// The pool that answers, if the action is a pool.
     #[must_use]
     pub fn pool(&self) -> Option<&str> {
         match &self.action {
@@ -33,65 +33,66 @@ impl Route {
     }
 }
 
-/// What becomes of a request.
+/// The action for a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RouteAction {
     /// A pool answers.
     Pool {
-        /// Its name.
+        /// The name of the pool.
         pool: String,
-        /// What its server is asked for in place of the path.
+        /// The changes to the path before the request is forwarded.
         rewrite: Option<Rewrite>,
     },
-    /// The client is sent elsewhere.
+    /// The client is redirected.
     Redirect {
-        /// 301, 302, 303, 307 or 308.
+        /// The status: 301, 302, 303, 307 or 308.
         status: u16,
-        /// Where to.
+        /// The location.
         to: Template,
     },
-    /// It is answered with this.
+    /// The route answers with a fixed response.
     Respond {
-        /// 200 to 599.
+        /// The status: 200 to 599.
         status: u16,
         /// The body.
         body: RespondBody,
-        /// What the body is.
+        /// The content type of the body.
         content_type: String,
     },
 }
 
-/// The body of an answer that is always the same.
+/// The body of a fixed response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RespondBody {
     /// This text.
     Text(String),
-    /// What is in the file of this name.
+    /// The content of the file of this name.
     File(String),
 }
 
-/// Who is let through on a route.
+/// Which clients a route accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RouteAccess {
-    /// Those whom the listener lets through.
+    /// The clients that the listener accepts.
     Inherited,
-    /// Everybody.
+    /// All clients.
     Public,
-    /// These.
+    /// Clients that pass this authentication.
     Own(Authenticate),
 }
 
 options! {
-    /// Who is let through.
+    /// Authentication of clients.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Authenticate of Any reload Live {
-        /// Where tokens are, as `env:NAME` or `file:PATH`; one a line, of 16 characters at least.
+        /// Places of bearer tokens, as `env:NAME` or `file:PATH`; one token per line, at least 16 characters each.
         bearer: Vec<Secret> as places;
-        /// Where users are; a line for each, `USER:DIGEST`: the SHA-256 of `USER:PASSWORD` in hexadecimal.
+        /// Place of the users for basic authentication; one line `USER:DIGEST` per user, with the SHA-256 of
+        /// `USER:PASSWORD` in hexadecimal.
         basic: Option<Secret> as secret;
-        /// What people are shown when they are asked.
+        /// Realm that browsers show in the login dialogue.
         realm: String as text = "roadstead";
-        /// The server gets the `Authorization` too; else it is removed.
+        /// Whether the `Authorization` field is forwarded to the server. Otherwise it is removed.
         forward: bool as switch = "false";
     }
 }
@@ -106,108 +107,108 @@ options! {
     /// The options of a route, from which `routes` makes a [`Route`].
     #[derive(Clone, Debug, PartialEq)]
     pub(crate) struct RouteRows of Any reload Live {
-        /// Hosts that it is for, like `example.org`, or `*.example.org` for all below it.
+        /// Hosts to match, like `example.org`, or `*.example.org` for all subdomains.
         host: Vec<String> as names;
-        /// The one path that it is for.
+        /// Path to match exactly.
         path: Option<String> as path;
-        /// The path that it is for with all below it: `/api` and `/api/x`, but not `/apis`.
+        /// Path prefix to match, by whole segments: `/api` matches `/api` and `/api/x`, but not `/apis`.
         prefix: Option<String> as path;
-        /// Paths that it is for: `*` stands for any characters but slashes, `**` for any.
+        /// Path pattern to match: `*` matches any characters except slashes, `**` matches any characters.
         pattern: Option<String> as text;
-        /// Methods that it is for; HEAD goes where GET goes.
+        /// Methods to match. GET also matches HEAD.
         method: Vec<String> as names;
-        /// Fields that a request must have, all of them.
+        /// Header fields to match. A request must match all of them.
         header: Vec<HeaderRows> as list("name");
         /// The pool that answers.
         pool: Option<String> as pool;
-        /// What a server is asked for in place of the path; the query stays.
+        /// Changes to the path before the request is forwarded. The query is kept.
         rewrite: Option<RewriteRows> as table;
-        /// In place of a pool: sends the client elsewhere.
+        /// In place of a pool: redirects the client.
         redirect: Option<RedirectRows> as table;
-        /// In place of a pool: answers with this.
+        /// In place of a pool: answers with a fixed response.
         respond: Option<RespondRows> as table;
-        /// Whether its requests may ask for another protocol; without it, as the listener says.
+        /// Whether requests may upgrade to another protocol. Default: the value of the listener.
         allow_upgrade: Option<bool> as switch;
-        /// What is changed in the head of its requests, after what the listener changes.
+        /// Changes to the head of requests, after the changes of the listener.
         request_headers: Option<Edited> as table;
-        /// What is changed in the head of its replies, after what the listener changes.
+        /// Changes to the head of replies, after the changes of the listener.
         response_headers: Option<Edited> as table;
-        /// Who is let through, in place of what the listener says.
+        /// Authentication of clients, in place of that of the listener.
         authenticate: Option<Authenticate> as table;
-        /// Everybody is let through, whatever the listener says.
+        /// Whether all clients are accepted, even if the listener has `authenticate`.
         public: bool as switch = "false";
     }
 }
 
 options! {
-    /// A field that a request must have.
+    /// A header field that a request must have.
     #[derive(Clone, Debug, PartialEq)]
     pub(crate) struct HeaderRows of Any reload Live {
-        /// The name of the field.
+        /// Name of the field.
         name: String as name = required;
-        /// One of its name has this value.
+        /// Value that a field of this name must have.
         equals: Option<String> as text;
-        /// One of its name has a value that fits: `*` stands for any characters but slashes, `**` for any.
+        /// Pattern that the value of a field of this name must match: `*` matches any characters except slashes, `**`
+        /// matches any characters.
         pattern: Option<String> as text;
     }
 }
 
 options! {
-    /// What a server is asked for in place of the path.
+    /// Changes to the path before the request is forwarded.
     #[derive(Clone, Debug, PartialEq)]
     pub(crate) struct RewriteRows of Any reload Live {
-        /// This prefix goes.
+        /// Prefix to remove from the path.
         strip: Option<String> as path;
-        /// This comes in its place, or before the path.
+        /// Prefix to add, in place of the removed one or before the path.
         add: Option<String> as path;
-        /// This takes the place of the path; `{path}`, `{host}` and, with `prefix`, `{rest}` stand for parts of the
-        /// request.
+        /// New path. `{path}`, `{host}` and, with `prefix`, `{rest}` are replaced by these parts of the request.
         to: Option<String> as path;
     }
 }
 
 options! {
-    /// Where a client is sent.
+    /// A redirect.
     #[derive(Clone, Debug, PartialEq)]
     pub(crate) struct RedirectRows of Any reload Live {
-        /// Where to; `{host}`, `{path}`, `{query}` (with its question mark) and, with `prefix`, `{rest}` stand for
-        /// parts of the request.
+        /// Location. `{host}`, `{path}`, `{query}` (with its question mark) and, with `prefix`, `{rest}` are replaced
+        /// by these parts of the request.
         to: String as path = required;
-        /// 301, 302, 303, 307 or 308.
+        /// Status: 301, 302, 303, 307 or 308.
         status: u16 as count(301, 308) = "302";
     }
 }
 
 options! {
-    /// An answer that is always the same.
+    /// A fixed response.
     #[derive(Clone, Debug, PartialEq)]
     pub(crate) struct RespondRows of Any reload Live {
-        /// Its status.
+        /// Status of the response.
         status: u16 as count(200, 599) = "200";
-        /// Its body.
+        /// Body of the response.
         body: Option<String> as text;
-        /// Its body is what is in this file, read at start. No other user may be able to change a symbolic link in
+        /// File with the body of the response, read at startup. No other user may be able to change a symbolic link in
         /// its path.
         file: Option<String> as name;
-        /// What its body is.
+        /// `Content-Type` of the response.
         content_type("type"): String as name = "text/plain; charset=utf-8";
     }
 }
 
 options! {
-    /// What is changed in a head.
+    /// Changes to a head.
     #[derive(Clone, Debug, PartialEq)]
     pub(crate) struct Edited of Any reload Live {
-        /// Fields of these names go, before anything else.
+        /// Names of fields to remove, before the other changes.
         remove: Vec<String> as names;
-        /// Each is the one field of its name from now on.
+        /// Fields to set. Each replaces all fields of its name.
         set: Vec<(String, String)> as variables;
-        /// Each is added, whether its name is there or not.
+        /// Fields to add, also if fields of the same name exist.
         append: Vec<(String, String)> as variables;
     }
 }
 
-/// Lists of tables.
+/// Implements [`Setting`] for lists of tables.
 macro_rules! lists {
     ($($row:ident),+) => {$(
         impl Setting for Vec<$row> {

@@ -1,7 +1,7 @@
-//! Routes read from what the walk found.
+//! Parses routes from the result of the walk.
 //!
-//! What it is: for each part of a route its meaning, or the fault in it. What it knows: the options
-//! of a route and what `route` can make of their texts. What it must never know: a pool.
+//! What it is: for each part of a route its value, or the fault in it. What it depends on: the options of a route and
+//! the parsers of `route`. What it must never depend on: a pool.
 
 use std::fmt::Display;
 
@@ -16,10 +16,10 @@ use crate::model::{Authenticate, RespondBody, Route, RouteAccess, RouteAction, S
 use crate::options::{Group, Value};
 use crate::values;
 
-/// Statuses that send a client elsewhere.
+/// Statuses of redirects.
 const REDIRECTS: [u64; 5] = [301, 302, 303, 307, 308];
 
-/// The routes of a listener; those with a fault are left out.
+/// Returns the routes of a listener, without those that have a fault.
 pub(crate) fn routes(listener: &Group, faults: &mut Vec<Fault>) -> Vec<Route> {
     let Some(Value::Groups(groups)) = listener.value("route") else { return Vec::new() };
     groups.iter().filter_map(|group| route(group, faults)).collect()
@@ -48,7 +48,7 @@ fn route(group: &Group, faults: &mut Vec<Fault>) -> Option<Route> {
     Some(Route { rule: rule?, action: action?, request, reply, access, allow_upgrade })
 }
 
-/// Reports something at an option of a group, or at another that is there.
+/// Reports a fault at an option of a group, or at another option of the group if this one is missing.
 fn fault(
     group: &Group,
     option: &str,
@@ -136,7 +136,7 @@ fn path_rule(group: &Group, faults: &mut Vec<Fault>) -> Option<PathRule> {
     }
 }
 
-/// A path as it is compared: any other would never be found.
+/// Returns the path in canonical form. A path in another form is a fault, because it would never match.
 fn canonical(group: &Group, option: &str, text: &str, faults: &mut Vec<Fault>) -> Option<String> {
     let mut scratch = Vec::new();
     let (why, mend) = match Path::read(text.as_bytes(), &mut scratch) {
@@ -340,7 +340,7 @@ fn respond(group: &Group, faults: &mut Vec<Fault>) -> Option<RouteAction> {
     Some(RouteAction::Respond { status, body, content_type: content_type.to_owned() })
 }
 
-/// What is changed in a head; what cannot be is left out.
+/// Returns the changes to a head, without those that are not allowed.
 pub(crate) fn edits(group: &Group, option: &str, faults: &mut Vec<Fault>) -> Edits {
     let mut edits = Edits::none();
     let Some(inner) = group.inner(option) else { return edits };
@@ -364,7 +364,7 @@ pub(crate) fn edits(group: &Group, option: &str, faults: &mut Vec<Fault>) -> Edi
     edits
 }
 
-/// Who is let through, if that is said.
+/// Returns the authentication, if it is configured.
 pub(crate) fn authenticate(group: &Group, faults: &mut Vec<Fault>) -> Option<Authenticate> {
     let inner = group.inner("authenticate")?;
     let realm = text(inner, "realm")?;
@@ -376,7 +376,7 @@ pub(crate) fn authenticate(group: &Group, faults: &mut Vec<Fault>) -> Option<Aut
     for text in texts(inner, "bearer") {
         match values::secret(text) {
             Ok(secret) => bearer.push(secret),
-            // Perhaps it is the secret itself, which is not shown.
+            // The entry may be the secret itself, so it is not shown.
             Err(bad) => {
                 let message = format!("an entry of `bearer` {}", bad.why);
                 fault(inner, "bearer", message, bad.mend.unwrap_or_default(), faults);

@@ -1,4 +1,4 @@
-//! Servers as workers, as they are configured.
+//! Servers as workers.
 
 use std::time::Duration;
 
@@ -9,16 +9,15 @@ options! {
     /// Servers that speak HTTP.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Servers of Servers reload Live {
-        /// Servers that speak HTTP, as tables or as addresses or names alone; each is a worker.
+        /// Servers that speak HTTP, as tables or as addresses or names. Each server is a worker.
         servers: Vec<Server> as list("address");
-        /// Requests that one server has at once; each has a connection of its own.
-                /// Maximum number of concurrent requests of each server; each uses a connection.
+        /// Maximum number of concurrent requests of each server; each uses a connection.
         concurrent_max("upstream.max_concurrent"): u32 as count(1, 65_535) = "1000";
         /// Maximum time to connect to a server.
         connect_timeout: Duration as time = "5s";
         /// Maximum gap between two reads of a response.
         read_timeout: Duration as time = "30s";
-        /// Maximum time for a request, its whole response included.
+        /// Maximum time for a request, including its whole response.
         request_timeout: Duration as time_or_off = "off";
         /// How long an idle connection to a server is kept open for the next request. Choose it below the server's own
         /// limit: Node.js closes idle connections after 5 s.
@@ -26,7 +25,7 @@ options! {
         /// TCP keepalive: after this time without traffic the kernel probes the server, and the connection is closed if
         /// there is no answer within as long again.
         tcp_keepalive_interval: Duration as time_or_off = "2m";
-        /// How often the address of a server that has a name is looked up.
+        /// Interval at which the host name of a server is resolved again.
         resolve_interval: Duration as seconds = "30s";
     }
 }
@@ -35,13 +34,13 @@ options! {
     /// One server.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Server of Any reload Live {
-        /// Where it listens, like `10.0.0.1:8000`, `app.example:8000` or `unix:/run/app.sock`.
+        /// Address of the server, like `10.0.0.1:8000`, `app.example:8000` or `unix:/run/app.sock`.
         address: Address as server = required;
-        /// How much it gets compared with the others; 0: nothing new.
+        /// Share of requests relative to the other servers; 0: no new requests.
         weight: u32 as count(0, 256) = "1";
-        /// Maximum number of concurrent requests; without it, as `upstream.max_concurrent` says.
+        /// Maximum number of concurrent requests of this server. Default: `upstream.max_concurrent`.
         concurrent_max("max_concurrent"): Option<u32> as count(1, 65_535);
-        /// It serves only when no other can.
+        /// Whether the server serves only when no other server can.
         backup: bool as switch = "false";
     }
 }

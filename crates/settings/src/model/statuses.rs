@@ -1,4 +1,4 @@
-//! Ranges of statuses of HTTP.
+//! Ranges of HTTP statuses.
 
 use crate::options::{Value, read_as, settings};
 use crate::quantities;
@@ -8,7 +8,7 @@ use crate::quantities;
 pub(crate) struct Statuses(pub(crate) u16, pub(crate) u16);
 
 impl Statuses {
-    /// None where it is no range, or has a number that is no status.
+    /// Parses a range. Returns `None` if the text is not a range or contains a number that is not a status.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let (from, to) = quantities::span(text).ok()?;
         let status = |number: u64| u16::try_from(number).ok().filter(|it| (100..=599).contains(it));

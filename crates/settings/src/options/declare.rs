@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! options! {
-//!     /// How many requests may wait, and how long.
+//!     /// The limits of the queue.
 //!     #[derive(Clone, Debug, PartialEq)]
 //!     pub struct Queue of Any reload Live {
 //!         /// Maximum number of requests.
@@ -11,16 +11,16 @@
 //! }
 //! ```
 //!
-//! The comment above a row is the documentation of the field and the meaning in the reference page. The name of
-//! the field is the name of the option; an option with another name is written `field("option")`. Behind `as`
-//! stand its kind (`kinds`) and range, then its default as it would be written in a file: `= "10000"`,
-//! `= required`, `= inner` (a table of which each option has its own default), or nothing. `of` says to which kind
-//! of pool the options belong, and `reload` whether a reload changes them; a row can differ from its struct:
-//! `, reload(Restart)`, `, of(Of::Program)`, `, instead("…")`.
+//! The comment above a row is the documentation of the field and the meaning in the reference page. The name of the
+//! field is the name of the option; an option with another name is written `field("option")`. After `as` come its kind
+//! (`kinds`) and range, then its default as it would be written in a file: `= "10000"`, `= required`, `= inner` (a
+//! table of which each option has a default), or nothing. `of` states to which kind of pool the options belong, and
+//! `reload` whether a reload changes them. A row can differ from its struct: `, reload(Restart)`, `, of(Of::Program)`,
+//! `, instead("…")`.
 //!
-//! A field without a kind is a struct whose rows belong to the same table. A field that is made of several
-//! options, or of one in a way of its own, names the function that makes it and has its rows in braces:
-//! `field: Type => function { rows };`.
+//! A field without a kind is a struct whose rows belong to the same table. A field that is made from several options,
+//! or from one option in a special way, names the function that makes it and has its rows in braces: `field: Type =>
+//! function { rows };`.
 
 /// Declares a struct of the model, and the options that fill it.
 macro_rules! options {
@@ -89,7 +89,7 @@ macro_rules! options {
 }
 pub(crate) use options;
 
-/// The name of an option: its field's, unless it has its own.
+/// Expands to the name of an option: the name of its field, unless another one is declared.
 macro_rules! option_name {
     ($field:ident) => {
         stringify!($field)
@@ -100,7 +100,7 @@ macro_rules! option_name {
 }
 pub(crate) use option_name;
 
-/// The rows of one field.
+/// Expands to the rows of one field.
 macro_rules! part {
     // A row.
     ([$of:ident $reload:ident] [$($about:literal)+] ($($name:tt)+) [$type:ty]
@@ -129,7 +129,7 @@ macro_rules! part {
 }
 pub(crate) use part;
 
-/// The default of a row.
+/// Expands to the default of a row.
 macro_rules! default {
     () => {
         $crate::options::Default::None
@@ -152,7 +152,7 @@ macro_rules! default {
 }
 pub(crate) use default;
 
-/// The value of a field.
+/// Expands to the value of a field.
 macro_rules! filled {
     ($group:ident, $type:ty, ($($name:tt)+) [$kind:ident] []) => {
         <$type as $crate::options::Setting>::of($group.value($crate::options::option_name!($($name)+)))
@@ -166,7 +166,7 @@ macro_rules! filled {
 }
 pub(crate) use filled;
 
-/// The options of a field that differs; of one that several rows make, the first of them.
+/// Expands to the options of a field that differs. If several rows make the field, it is the first of them.
 macro_rules! change {
     ($found:ident, $old:expr, $new:expr, ($($name:tt)+) [$kind:ident] [] []) => {
         $found.extend($crate::options::find(
@@ -183,12 +183,12 @@ macro_rules! change {
             $crate::options::option_name!($($row)+),
         ))
     };
-    // Its rows stand in another table.
+    // Its rows are in another table.
     ($found:ident, $old:expr, $new:expr, ($($name:tt)+) [] [] [$made:ident]) => {};
 }
 pub(crate) use change;
 
-/// Declares a type of which each value is a word, or the words of a type that has more.
+/// Declares a type whose values are words, or the words of a type that has other values too.
 macro_rules! words {
     (
         $(#[doc = $title:literal])+

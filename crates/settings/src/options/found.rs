@@ -1,4 +1,4 @@
-//! What a file says: the values of options, and how fields of the model are filled from them.
+//! The content of a file: the values of options, and how fields of the model are filled from them.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -7,26 +7,26 @@ use std::time::Duration;
 use super::shape::{Opt, Word};
 use crate::values::{Address, Key, Processors, Secret, Target};
 
-/// Options of one table, by name: those that were given and, after them, the defaults.
+/// The options of one table, by name: those that are set and, after them, the defaults.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     pub(crate) options: Vec<(&'static str, Found)>,
-    /// Where its header or key stands.
+    /// The location of its header or key.
     pub(crate) place: Range<usize>,
-    /// Its own name, if it is a section that has one.
+    /// The name of the section, if it has one.
     pub(crate) name: String,
 }
 
-/// What an option is set to.
+/// The value of an option.
 #[derive(Debug)]
 pub(crate) struct Found {
-    /// `None`: it was given, and wrong.
+    /// `None`: the option is set to an invalid value.
     pub(crate) value: Option<Value>,
-    /// Where the key and the value stand; `None` for a default.
+    /// The locations of the key and the value; `None` for a default.
     pub(crate) place: Option<(Range<usize>, Range<usize>)>,
 }
 
-/// A value of an option, of its kind and within its range.
+/// A value of an option that is of its kind and within its range.
 #[derive(Debug)]
 pub(crate) enum Value {
     Number(u64),
@@ -46,27 +46,27 @@ pub(crate) enum Value {
 }
 
 impl Group {
-    /// What an option is set to; `None` when it was not given and has no default.
+    /// Returns the entry of an option; `None` if it is not set and has no default.
     pub(crate) fn find(&self, name: &str) -> Option<&Found> {
         self.options.iter().find(|(option, _)| *option == name).map(|(_, found)| found)
     }
 
-    /// Its value, if it is right.
+    /// Returns the value, if it is valid.
     pub(crate) fn value(&self, name: &str) -> Option<&Value> {
         self.find(name)?.value.as_ref()
     }
 
-    /// Its value as the model has it, if it is right.
+    /// Returns the value with the type of the model, if it is valid.
     pub(crate) fn get<T: Setting>(&self, name: &str) -> Option<T> {
         self.value(name).map(|value| T::of(Some(value)))
     }
 
-    /// Whether it is set to this, by default too.
+    /// Whether the option has this value. Defaults count too.
     pub(crate) fn is<T: Setting + PartialEq>(&self, name: &str, wanted: T) -> bool {
         self.get::<T>(name) == Some(wanted)
     }
 
-    /// Its value, if it is a right number.
+    /// Returns the value, if it is a valid number.
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
         match self.value(name) {
             Some(Value::Number(number)) => Some(*number),
@@ -74,7 +74,7 @@ impl Group {
         }
     }
 
-    /// Its value, if it is a right text.
+    /// Returns the value, if it is a valid text.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         match self.value(name) {
             Some(Value::Text(text)) => Some(text),
@@ -82,12 +82,12 @@ impl Group {
         }
     }
 
-    /// A text that was given, and where it stands.
+    /// Returns a text that is set in the file, and its location.
     pub(crate) fn given_text(&self, name: &str) -> Option<(&str, Range<usize>)> {
         Some((self.text(name)?, self.place(name)?))
     }
 
-    /// Its texts; none where there are none.
+    /// Returns the texts of a list; an empty slice if there are none.
     pub(crate) fn texts(&self, name: &str) -> &[String] {
         match self.value(name) {
             Some(Value::Texts(texts)) => texts,
@@ -95,7 +95,7 @@ impl Group {
         }
     }
 
-    /// The table that it is.
+    /// Returns the value as a table.
     pub(crate) fn inner(&self, name: &str) -> Option<&Self> {
         match self.value(name) {
             Some(Value::Group(inner)) => Some(inner),
@@ -103,7 +103,7 @@ impl Group {
         }
     }
 
-    /// The tables that it is a list of.
+    /// Returns the value as a list of tables.
     pub(crate) fn groups(&self, name: &str) -> &[Self] {
         match self.value(name) {
             Some(Value::Groups(groups)) => groups,
@@ -111,12 +111,12 @@ impl Group {
         }
     }
 
-    /// Where its header or key stands.
+    /// Returns the location of the header or key.
     pub(crate) fn header(&self) -> Range<usize> {
         self.place.clone()
     }
 
-    /// Sets a number that was not given.
+    /// Sets a number, unless the file sets it.
     pub(crate) fn presume(&mut self, name: &'static str, number: u64) {
         let value = Some(Value::Number(number));
         match self.options.iter_mut().find(|(option, _)| *option == name) {
@@ -126,41 +126,41 @@ impl Group {
         }
     }
 
-    /// Where its value stands, if it was given.
+    /// Returns the location of the value, if it is set in the file.
     pub(crate) fn place(&self, name: &str) -> Option<Range<usize>> {
         self.find(name)?.place.as_ref().map(|(_, value)| value.clone())
     }
 
-    /// Where its key stands, if it was given.
+    /// Returns the location of the key, if it is set in the file.
     pub(crate) fn key(&self, name: &str) -> Option<Range<usize>> {
         self.find(name)?.place.as_ref().map(|(key, _)| key.clone())
     }
 }
 
-/// A type that fields of the model have. A row whose kind is read as something else does not compile.
+/// A type of fields of the model. A row whose kind is read as another type does not compile.
 pub(crate) trait Setting: Sized {
-    /// What it is read as.
+    /// What the type is read as.
     type As;
-    /// The rows of its table, if it is one.
+    /// The rows of the table, if the type is a table.
     const OPTIONS: &'static [Opt] = &[];
-    /// The words that it can be, if it is one of some.
+    /// The words of the type, if it has a fixed set of words.
     const WORDS: &'static [Word] = &[];
 
-    /// What a value of this type's kind means; none: not given, and without a default. What was found has no
-    /// fault, so a value of another kind, or none where one is needed, is an error of the table.
+    /// Converts a value of this type's kind. `None`: the option is not set and has no default. The values are free of
+    /// faults here, so a value of another kind, or a missing one that is required, is an error of the table.
     fn of(value: Option<&Value>) -> Self;
 }
 
 /// The struct of one table.
 pub(crate) trait Options: Setting {
-    /// What a table without a fault says.
+    /// Fills the struct from a table without faults.
     fn fill(group: &Group) -> Self;
 
-    /// The options in which `new` differs.
+    /// Returns the options in which `new` differs.
     fn changed(&self, new: &Self) -> Vec<&'static Opt>;
 }
 
-/// What settings are read as.
+/// The types that settings are read as.
 pub(crate) mod read_as {
     #[derive(Debug)]
     pub(crate) struct Number;
@@ -186,7 +186,7 @@ impl<T: Setting> Setting for Option<T> {
     }
 }
 
-/// How types are made of values: type, what they are read as, and the values.
+/// Implements [`Setting`] for types: the type, what it is read as, and the conversion of values.
 macro_rules! settings {
     ($($type:ty, $as:ty: $($pattern:pat => $made:expr),+;)+) => {$(
         impl $crate::options::Setting for $type {
@@ -211,7 +211,7 @@ settings! {
     u16, read_as::Number: Some(Value::Number(number)) => u16::try_from(*number).expect(FITS);
     u32, read_as::Number: Some(Value::Number(number)) => u32::try_from(*number).expect(FITS);
     u64, read_as::Number: Some(Value::Number(number)) => *number;
-    // A limit beyond the address space is none.
+    // A limit beyond the address space is no limit.
     usize, read_as::Number: Some(Value::Number(number)) => usize::try_from(*number).unwrap_or(Self::MAX);
     bool, bool: Some(Value::Switch(value)) => *value;
     Duration, Duration: Some(Value::Time(time)) => *time;

@@ -1,4 +1,4 @@
-//! The kinds that rows are written with. Each has the type of the field, which must be one that it is read as.
+//! The kinds that rows are written with. Each is generic over the type of the field, which must be read as this kind.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// Kinds without a range: what they are called, what they are read as, and what they are.
+/// Defines kinds without a range: the name, what the kind is read as, and the kind.
 macro_rules! kinds {
     ($($(#[$about:meta])* $name:ident: $as:ty => $kind:expr;)+) => {$(
         $(#[$about])*
@@ -23,17 +23,17 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// A time that must pass.
+    /// A duration above zero.
     time: Duration => Kind::Time { min: MILLISECOND, max: DAY, off: false };
-    /// A time that may be zero.
+    /// A duration that may be zero.
     time_or_zero: Duration => Kind::Time { min: Duration::ZERO, max: DAY, off: false };
-    /// A time that must pass, or `off`.
+    /// A duration above zero, or `off`.
     time_or_off: Duration => Kind::Time { min: MILLISECOND, max: DAY, off: true };
-    /// A time of one second at least.
+    /// A duration of at least one second.
     seconds: Duration => Kind::Time { min: Duration::from_secs(1), max: DAY, off: false };
-    /// A time that may be longer than a day.
+    /// A duration that may be longer than a day.
     days: Duration => Kind::Time { min: MILLISECOND, max: YEAR, off: false };
-    /// The same, or `off`.
+    /// A duration that may be longer than a day, or `off`.
     days_or_off: Duration => Kind::Time { min: MILLISECOND, max: YEAR, off: true };
     switch: bool => Kind::Switch;
     processors: Processors => Kind::Processors;
@@ -44,16 +44,16 @@ kinds! {
     secret: Secret => Kind::Secret;
     percent: read_as::Number => Kind::Percent;
     pool: read_as::Text => Kind::Pool;
-    /// A text that may be a secret, which errors do not show.
+    /// A text that may be a secret. Errors do not show it.
     text: read_as::Text => Kind::Text(Shows::Nothing);
-    /// A text that is the name of something, not what is in it.
+    /// A text that is a name, not content.
     name: read_as::Text => Kind::Text(Shows::Whole);
-    /// A path or an address of HTTP, which may have a query.
+    /// A path or an HTTP address, which may have a query.
     path: read_as::Text => Kind::Text(Shows::Path);
     /// A line of a log or a reply.
     template: read_as::Text => Kind::Template;
     names: read_as::Texts => Kind::Names(Shows::Whole);
-    /// Places of secrets.
+    /// A list of places of secrets.
     places: read_as::Texts => Kind::Names(Shows::Place);
     command: read_as::Texts => Kind::Command;
     variables: Vec<(String, String)> => Kind::Variables;
@@ -75,17 +75,17 @@ pub(crate) const fn count_or_off<T: Setting<As = read_as::Number>>(min: u64, max
     Kind::CountOr { min, max, word: "off" }
 }
 
-/// Bytes.
+/// A number of bytes.
 pub(crate) const fn size<T: Setting<As = read_as::Number>>(min: u64, max: u64) -> Kind {
     Kind::Size { min, max, off: false }
 }
 
-/// Bytes, or `off`.
+/// A number of bytes, or `off`.
 pub(crate) const fn size_or_off<T: Setting<As = read_as::Number>>(min: u64, max: u64) -> Kind {
     Kind::Size { min, max, off: true }
 }
 
-/// Tables, of which a text stands for one with the option `alone`.
+/// A list of tables. A text in it is a table with only the option `alone`.
 pub(crate) const fn list<T: Setting<As = read_as::Tables>>(alone: &'static str) -> Kind {
     Kind::List(T::OPTIONS, alone)
 }

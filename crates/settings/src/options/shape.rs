@@ -1,7 +1,8 @@
-//! What an option is.
+//! The definition of an option.
 //!
-//! What it is: the shape of a row, and the constructors of kinds that rows are written with. What it knows: kinds,
-//! ranges, to which workers an option belongs, and whether a reload changes it. What it must never know: an option.
+//! What it is: the shape of a row, and the constructors of kinds that rows are written with. What it depends on: kinds,
+//! ranges, the kinds of workers that an option belongs to, and whether a reload changes it. What it must never depend
+//! on: a particular option.
 
 use std::time::Duration;
 
@@ -9,14 +10,14 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct Section {
     pub(crate) name: &'static str,
-    /// There may be many, each `[name.NAME]`.
+    /// There may be several of them, each `[name.NAME]`.
     pub(crate) named: bool,
     pub(crate) about: &'static str,
     pub(crate) options: &'static [Opt],
 }
 
 impl Section {
-    /// How its header looks.
+    /// Returns the header, for messages.
     pub(crate) fn header(&self) -> String {
         if self.named { format!("[{}.NAME]", self.name) } else { format!("[{}]", self.name) }
     }
@@ -31,7 +32,7 @@ pub(crate) struct Opt {
     pub(crate) of: Of,
     pub(crate) about: &'static str,
     pub(crate) reload: Reload,
-    /// What to use instead where the option does not belong.
+    /// What to use instead, in a pool that the option does not belong to.
     pub(crate) instead: Option<&'static str>,
 }
 
@@ -51,7 +52,7 @@ impl Opt {
         self
     }
 
-    /// The options of its table, if it is one.
+    /// Returns the options of its table, if it is a table.
     pub(crate) const fn inner(&self) -> &'static [Self] {
         match self.kind {
             Kind::Group(inner, _) | Kind::List(inner, _) => inner,
@@ -59,7 +60,7 @@ impl Opt {
         }
     }
 
-    /// The default for a worker of this kind, as it would be written.
+    /// Returns the default for a worker of this kind, as it would be written.
     pub(crate) fn default_for(&self, worker: Of) -> Option<&'static str> {
         match self.default {
             Default::Is(text) => Some(text),
@@ -74,7 +75,7 @@ impl Opt {
     }
 }
 
-/// Whose pools an option belongs to.
+/// The kind of pool that an option belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Of {
     Any,
@@ -85,7 +86,7 @@ pub(crate) enum Of {
 }
 
 impl Of {
-    /// What such a pool is called.
+    /// Returns the name of such a pool.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Any => "pool",
@@ -100,43 +101,43 @@ impl Of {
 /// Whether a reload changes an option of a running daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reload {
-    /// The new value holds from then on.
+    /// The new value applies immediately.
     Live,
-    /// The same; running programs are replaced by new ones.
+    /// The new value applies immediately, and running programs are replaced.
     Replace,
-    /// Only a restart changes it.
+    /// A restart is required.
     Restart,
-    /// A restart is needed in this case. `reload` decides whether it is one.
+    /// A restart is required in this case. `reload` decides whether the case applies.
     RestartIf(&'static str),
 }
 
-/// What holds when an option is not given.
+/// The default of an option.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Default {
-    /// It must be given.
+    /// The option must be set.
     Required,
-    /// Nothing.
+    /// There is no default.
     None,
-    /// This, as it would be written.
+    /// This value, as it would be written.
     Is(&'static str),
-    /// This, by the kind of worker.
+    /// One value for programs, one for databases.
     Of { program: &'static str, database: &'static str },
-    /// One for handlers of embedders, one for all others.
+    /// One value for handlers, one for all other workers.
     Handlers { handler: &'static str, other: &'static str },
-    /// The defaults of the options in it.
+    /// The defaults of the options in the table.
     Inner,
 }
 
-/// What an option is set to.
+/// The kind of value of an option.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
-    /// A whole number, both ends included.
+    /// A whole number in an inclusive range.
     Count { min: u64, max: u64 },
-    /// The same, or this word, which is 0.
+    /// A whole number in an inclusive range, or this word, which means 0.
     CountOr { min: u64, max: u64, word: &'static str },
-    /// Bytes, both ends included; `off`, which is 0, if it can be switched off.
+    /// A number of bytes in an inclusive range; also `off`, which means 0, if `off` is set.
     Size { min: u64, max: u64, off: bool },
-    /// A time, both ends included; `off`, which is 0, if it can be switched off.
+    /// A duration in an inclusive range; also `off`, which means 0, if `off` is set.
     Time { min: Duration, max: Duration, off: bool },
     /// `true` or `false`.
     Switch,
@@ -144,59 +145,59 @@ pub(crate) enum Kind {
     Processors,
     /// One of these words.
     Word(&'static [Word]),
-    /// Where to listen.
+    /// An address to listen on.
     Address,
-    /// Where to connect to, by address or by name.
+    /// An address or host name to connect to.
     Server,
-    /// Something that is found in a request.
+    /// A property of a request or its client.
     Key,
-    /// A part of a whole, written `30%`.
+    /// A percentage, written `30%`.
     Percent,
     /// The name of a pool.
     Pool,
-    /// A text that is not empty.
+    /// A non-empty text.
     Text(Shows),
-    /// A text of one line in which `{name}` stands for a value.
+    /// A text of one line with placeholders `{name}`.
     Template,
-    /// A list of texts that is not empty, each there once.
+    /// A non-empty list of distinct texts.
     Names(Shows),
     /// A program and its arguments.
     Command,
-    /// Variables and their values.
+    /// Environment variables and their values.
     Variables,
     /// `sqlite:PATH`, `postgres://…` or `mysql://…`.
     Target,
     /// `env:NAME` or `file:PATH`.
     Secret,
-    /// Options in a table of their own; `Short` is another way to write it.
+    /// A table of options. `Short` is its short form.
     Group(&'static [Opt], Short),
-    /// A list of such tables, not empty. A text stands for a table with this option alone.
+    /// A non-empty list of tables. A text in it is a table with only the named option.
     List(&'static [Opt], &'static str),
 }
 
-/// Another way to write a group.
+/// The short form of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Short {
-    /// There is none.
+    /// There is no short form.
     None,
     /// `N` or `"MIN..MAX"` for `min` and `max`.
     Span,
-    /// `"off"` for what holds when nothing is given.
+    /// `"off"` for the default of the table.
     Off,
 }
 
-/// What errors may show of a value. Later ones show less.
+/// What errors may show of a value. Later variants show less.
 #[derive(Clone, Copy, Debug, std::default::Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Shows {
     #[default]
     Whole,
-    /// All but a query.
+    /// Everything except a query.
     Path,
-    /// All but a password.
+    /// Everything except a password.
     Target,
-    /// All but the arguments, unless they name a place.
+    /// Everything except the arguments, unless they name a place.
     Program,
-    /// Where a secret is, and no secret.
+    /// Only the place of a secret.
     Place,
     Nothing,
 }
@@ -208,7 +209,7 @@ pub(crate) struct Word {
     pub(crate) about: &'static str,
 }
 
-/// The option of this name for pools of this kind of worker: kinds may have options of one name.
+/// Returns the option of this name for pools of this kind of worker. Several kinds may have an option of the same name.
 pub(crate) fn find_for(
     options: &'static [Opt],
     name: &str,
@@ -218,12 +219,12 @@ pub(crate) fn find_for(
     named.clone().find(|option| worker == Some(option.of)).or_else(|| named.next())
 }
 
-/// The option of this name among `options`.
+/// Returns the option of this name among `options`.
 pub(crate) fn find(options: &'static [Opt], name: &str) -> Option<&'static Opt> {
     options.iter().find(|option| option.name == name)
 }
 
-/// All rows of several lists, in one list that is made when it is compiled.
+/// Joins the rows of several lists into one array at compile time.
 pub(crate) const fn joined<const N: usize>(parts: &[&[&[Opt]]]) -> [Opt; N] {
     const EMPTY: Opt = Opt {
         name: "",
@@ -251,7 +252,7 @@ pub(crate) const fn joined<const N: usize>(parts: &[&[&[Opt]]]) -> [Opt; N] {
     all
 }
 
-/// How many rows these are.
+/// Returns the number of rows.
 pub(crate) const fn length(parts: &[&[&[Opt]]]) -> usize {
     let (mut length, mut part) = (0, 0);
     while part < parts.len() {

@@ -1,8 +1,8 @@
-//! Where a byte of a text lies in the literal of TOML that the text was written as.
+//! Maps a byte of a text to its position in the TOML literal that the text was written as.
 
 use std::ops::Range;
 
-/// The word of `literal` that holds byte `at` of what it says; none where it says less.
+/// Returns the word of `literal` that contains byte `at` of the parsed text; `None` if the text is shorter.
 pub(super) fn word(literal: &str, at: usize) -> Option<Range<usize>> {
     let (quote, long) = match literal.as_bytes() {
         [b'"', b'"', b'"', ..] => ('"', true),
@@ -15,7 +15,7 @@ pub(super) fn word(literal: &str, at: usize) -> Option<Range<usize>> {
     let end = literal.len().checked_sub(around).filter(|end| *end >= around)?;
     let mut place = around;
     if long {
-        // A line end right behind the quotes says nothing.
+        // A line end directly after the opening quotes is not a part of the text.
         let inner = &literal[place..end];
         place += ["\r\n", "\n"].iter().find(|it| inner.starts_with(**it)).map_or(0, |it| it.len());
     }
@@ -32,13 +32,13 @@ pub(super) fn word(literal: &str, at: usize) -> Option<Range<usize>> {
     None
 }
 
-/// Bytes of the next letter as it is written, and of what it says.
+/// Returns the number of bytes of the next character in the literal and in the parsed text.
 fn plain(rest: &str) -> (usize, usize) {
     let length = rest.chars().next().map_or(1, char::len_utf8);
     (length, length)
 }
 
-/// The same, where a backslash means something.
+/// As [`plain`], with backslash escapes.
 fn piece(rest: &str) -> (usize, usize) {
     let Some(escape) = rest.strip_prefix('\\') else { return plain(rest) };
     let digits = match escape.as_bytes().first() {
@@ -46,7 +46,7 @@ fn piece(rest: &str) -> (usize, usize) {
         Some(b'u') => 4,
         Some(b'U') => 8,
         Some(b' ' | b'\t' | b'\r' | b'\n') => {
-            // A line that goes on in the next one.
+            // A backslash at the end of a line joins it with the next one.
             return (rest.len() - escape.trim_start().len(), 0);
         }
         Some(_) => return (1 + plain(escape).0, 1),
@@ -85,7 +85,7 @@ mod tests {
         for literal in ["", "\"", "7", "[1]", "\"\"", "''''''", "\"\"\"\"\""] {
             assert_eq!(word(literal, 0), None, "{literal}");
         }
-        // Whatever it is: never beyond it.
+        // For any literal, the result is within it.
         for literal in ["\"\\\"", "\"\\u00\"", "\"\\\\\"", "\"a\\ ä\"", "\"\"\"\\\n\"\"\""] {
             for at in 0..9 {
                 assert!(word(literal, at).is_none_or(|it| literal.get(it).is_some()), "{literal}");

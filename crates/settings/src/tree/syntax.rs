@@ -1,21 +1,21 @@
-//! Why a text is not TOML, in the words of somebody who only wanted to write a configuration.
+//! Explains TOML syntax errors in words for the author of a configuration.
 //!
-//! What it is: a parser's error turned into the slip behind it (a bracket or a quote never closed, a
-//! text without quotes) and the statement that is spoilt by it. What it knows: brackets, quotes and
-//! lines. What it must never know: whether a text is TOML; that is the parser's to say.
+//! What it is: the conversion of a parser's error into the underlying mistake (a missing bracket or quote, a text
+//! without quotes) and the statement that it spoils. What it depends on: brackets, quotes and lines. What it must never
+//! depend on: whether a text is TOML; only the parser decides that.
 
 use std::ops::Range;
 
 use crate::fault::{Fault, Trust, floor};
 
-/// A slip, and what cannot be read because of it.
+/// A mistake, and the statement that cannot be parsed because of it.
 #[derive(Debug)]
 pub(super) struct Flaw {
     pub(super) fault: Fault,
     pub(super) statement: Range<usize>,
 }
 
-/// Explains the parser's first error of a text.
+/// Explains the parser's first error in a text.
 pub(super) fn explain(text: &str, span: Range<usize>, message: &str) -> Flaw {
     let at = floor(text, span.start);
     let line = line_of(text, at);
@@ -32,7 +32,7 @@ pub(super) fn explain(text: &str, span: Range<usize>, message: &str) -> Flaw {
     Flaw { fault: fault.trust(Trust::Syntax), statement: with_its_section(text, statement) }
 }
 
-/// The bracket that is still open where the parser stumbled over what looks like a new statement.
+/// Returns the bracket that is still open at the position where the parser found what looks like a new statement.
 fn never_closed(text: &str, at: usize, line: &Range<usize>, before: &Scan) -> Option<usize> {
     if text[at..].trim().is_empty() {
         let all = Scan::of(text);
@@ -57,12 +57,12 @@ fn unclosed(
         .expected(format!("expected a `{closes}` after it"));
     let first = before.open.first().copied().unwrap_or(opener);
     let start = line_of(text, first.min(opener)).start;
-    // A text over several lines swallows the rest of the file: give the rest back.
+    // A multi-line text without an end includes the rest of the file. Only its first line is dropped.
     let end = if opens.len() == 3 { line_of(text, opener).end } else { line.start };
     (fault, start..end.max(line_of(text, opener).end))
 }
 
-/// A text that was begun and not ended on its line.
+/// Reports a text without a closing quote on its line.
 fn open_text(text: &str, at: usize, line: &Range<usize>) -> Option<Fault> {
     let quote = line.start + Scan::of(&text[line.clone()]).line_string?;
     if quote > at {
@@ -76,7 +76,7 @@ fn open_text(text: &str, at: usize, line: &Range<usize>) -> Option<Fault> {
     )
 }
 
-/// `key = value` whose value is a text without its quotes.
+/// Reports `key = value` whose value is a text without quotes.
 fn bare_text(text: &str, line: &Range<usize>) -> Option<Fault> {
     let (key, value) = text[line.clone()].split_once('=')?;
     let value = value.split(" #").next()?.trim();
@@ -112,7 +112,7 @@ fn as_parsed(span: Range<usize>, message: &str) -> Fault {
     }
 }
 
-/// The lines of the statement that holds `line`.
+/// Returns the lines of the statement that contains `line`.
 fn whole_statement(text: &str, line: &Range<usize>, before: &Scan) -> Range<usize> {
     let start = before.open.first().map_or(line.start, |opener| line_of(text, *opener).start);
     let mut closed = false;
@@ -121,14 +121,14 @@ fn whole_statement(text: &str, line: &Range<usize>, before: &Scan) -> Range<usiz
         closed = scan.open.is_empty();
         start + at >= line.end && (closed || is_header(&text[line_of(text, start + at + 1)]))
     });
-    // Nothing closes it: then it is this one line that is spoilt.
+    // The bracket is never closed, so only this line is spoilt.
     if closed || scan.open.is_empty() { start..start + end } else { start..line.end }
 }
 
-/// Without its header nobody knows where a key belongs, so the section goes with it.
+/// Extends a broken header to its whole section: without the header it is unknown where the keys belong.
 fn with_its_section(text: &str, statement: Range<usize>) -> Range<usize> {
     let line = text[statement.clone()].trim();
-    // A header that lost its first bracket still has its last one.
+    // A header without its first bracket still has its last one.
     if !line.starts_with('[') && (!line.ends_with(']') || line.contains('=')) {
         return statement;
     }
@@ -149,7 +149,7 @@ fn is_header(line: &str) -> bool {
     rest.next() == Some('[') && rest.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '[')
 }
 
-/// The line that a byte lies in, without its line end.
+/// Returns the line that contains a byte, without its line end.
 fn line_of(text: &str, at: usize) -> Range<usize> {
     let at = floor(text, at);
     let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
@@ -157,14 +157,14 @@ fn line_of(text: &str, at: usize) -> Range<usize> {
     start..end
 }
 
-/// What is open at the end of a text.
+/// The brackets and texts that are open at the end of a text.
 #[derive(Debug, Default)]
 struct Scan {
-    /// Brackets and braces, outermost first.
+    /// The open brackets and braces, outermost first.
     open: Vec<usize>,
-    /// A text over several lines.
+    /// The start of a multi-line text.
     open_string: Option<usize>,
-    /// The first text of the last line that has no end there.
+    /// The first text on the last line that has no end there.
     line_string: Option<usize>,
 }
 
@@ -175,7 +175,7 @@ impl Scan {
         scan
     }
 
-    /// Scans up to the first line end at which `stop` says so; gives back where that is.
+    /// Scans up to the first line end at which `stop` returns true. Returns its position.
     fn run(&mut self, text: &str, mut stop: impl FnMut(&Self, usize) -> bool) -> usize {
         let bytes = text.as_bytes();
         let mut at = 0;
@@ -199,7 +199,7 @@ impl Scan {
         bytes.len()
     }
 
-    /// Steps over a text; gives back where its last byte is.
+    /// Skips a text. Returns the position of its last byte.
     fn string(&mut self, bytes: &[u8], start: usize, quote: u8) -> usize {
         let escapes = quote == b'"';
         let long = bytes[start..].starts_with(&[quote; 3]);

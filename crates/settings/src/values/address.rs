@@ -1,34 +1,33 @@
-//! Addresses, of sockets and of networks.
+//! Addresses of sockets and of networks.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-/// Where to listen or to connect.
+/// An address to listen on or to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// An IPv4 or IPv6 address with a port; port 0 lets the system choose.
+    /// An IPv4 or IPv6 address with a port. With port 0 the system chooses a port.
     Internet(SocketAddr),
     /// A Unix socket, written `unix:/path`.
     Unix(PathBuf),
-    /// A listening socket that whoever starts the daemon hands over under this name, as systemd
-    /// does; written `fd:NAME`.
+    /// A listening socket that the service manager passes under this name, as systemd does; written `fd:NAME`.
     Inherited(String),
-    /// A host by its name, whose address is looked up; only to connect to.
+    /// A host name, which is resolved to an address. Only for connecting.
     Named(HostName),
 }
 
-/// A host by its name, and a port from 1.
+/// A host name, and a port from 1.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostName {
-    /// The name, in small letters.
+    /// The name, in lower case.
     pub host: String,
     /// The port.
     pub port: u16,
 }
 
 impl Address {
-    /// Whether only this machine can reach it.
+    /// Whether only this machine can reach the address.
     #[must_use]
     pub fn is_local(&self) -> bool {
         match self {
@@ -56,20 +55,20 @@ impl fmt::Display for HostName {
     }
 }
 
-/// Addresses that begin with the same bits, written `10.0.0.0/8`.
+/// Addresses that share a prefix, written `10.0.0.0/8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// The first of them.
+    /// The first address of the network.
     pub address: IpAddr,
-    /// How many bits are the same.
+    /// The length of the prefix, in bits.
     pub bits: u8,
 }
 
-/// The bits that all IPv4-mapped addresses of IPv6 begin with (`::ffff:0:0/96`).
+/// The length of the prefix of all IPv4-mapped IPv6 addresses (`::ffff:0:0/96`), in bits.
 const MAPPED_BITS: u8 = 96;
 
 impl Network {
-    /// Whether an address is one of them. An IPv4 address that came over IPv6 is an IPv4 address.
+    /// Whether the network contains an address. An IPv4-mapped IPv6 address counts as an IPv4 address.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         let number = |address: IpAddr| match address {
@@ -82,7 +81,8 @@ impl Network {
         ours.1 == theirs.1 && (network.bits == 0 || differ >> (128 - u32::from(network.bits)) == 0)
     }
 
-    /// The same network; one of IPv4-mapped addresses (`::ffff:10.0.0.0/104`) as a network of IPv4.
+    /// Returns the same network. A network of IPv4-mapped addresses (`::ffff:10.0.0.0/104`) is converted to an IPv4
+    /// network.
     #[must_use]
     pub const fn canonical(self) -> Self {
         match (self.address.to_canonical(), self.address) {

@@ -1,4 +1,4 @@
-//! Addresses and networks.
+//! Parsers of addresses and networks.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use super::address::{Address, Network};
 use crate::quantities::Bad;
 
-/// The kernel's limit for the path of a Unix socket (`sun_path` is 108 bytes with its NUL).
+/// The kernel's limit for the path of a Unix socket, in bytes (`sun_path` has 108 bytes including its NUL).
 const UNIX_PATH_MAX: usize = 107;
 
-/// `10.0.0.0/8`, `2001:db8::/32`, or one address.
+/// Parses `10.0.0.0/8`, `2001:db8::/32`, or one address.
 pub(crate) fn network(text: &str) -> Result<Network, Bad> {
     let (address, bits) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
     let Ok(address) = address.parse::<IpAddr>() else {
@@ -21,7 +21,7 @@ pub(crate) fn network(text: &str) -> Result<Network, Bad> {
         Ok(bits) if bits <= most => {
             let network = Network { address, bits }.canonical();
             match (network.address, network.address.to_canonical()) {
-                // Clients of IPv4 would not be in it, and no others are.
+                // It would not contain IPv4 clients, and there are no others.
                 (IpAddr::V6(_), IpAddr::V4(v4)) => Err(Bad::because(
                     "is a network of IPv4-mapped addresses with fewer than 96 bits behind its slash",
                 )
@@ -33,14 +33,14 @@ pub(crate) fn network(text: &str) -> Result<Network, Bad> {
     }
 }
 
-/// `127.0.0.1:7000`, `[::1]:7000`, `:7000`, `localhost:7000`, `unix:/path`, `fd:NAME`. Without a host it is every
-/// address of the machine: a socket on `[::]` accepts IPv6 and IPv4.
+/// Parses `127.0.0.1:7000`, `[::1]:7000`, `:7000`, `localhost:7000`, `unix:/path` or `fd:NAME`. Without a host it means
+/// every address of the machine: a socket on `[::]` accepts IPv6 and IPv4.
 pub(crate) fn address(text: &str) -> Result<Address, Bad> {
     address_or(text, IpAddr::V6(Ipv6Addr::UNSPECIFIED), no_host)
 }
 
-/// The same; `any` is the address without a host, and `no_host` says what is wrong with a host, and its port, that
-/// is no address.
+/// As [`address`]. `any` is the address for a text without a host. `no_host` returns the error for a host, and its
+/// port, that is not an address.
 pub(super) fn address_or(
     text: &str,
     any: IpAddr,
@@ -76,7 +76,7 @@ pub(super) fn address_or(
     Ok(Address::Internet(SocketAddr::new(ip, port)))
 }
 
-/// systemd allows names of up to 255 printable characters without a colon.
+/// Parses the name of an inherited socket. systemd allows names of up to 255 printable characters without a colon.
 fn inherited(name: &str) -> Result<Address, Bad> {
     if name.is_empty() {
         return Err(Bad::because("has no name").mend("write \"fd:NAME\", as in LISTEN_FDNAMES"));

@@ -1,4 +1,4 @@
-//! Hosts by their names.
+//! Host names.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -6,9 +6,9 @@ use super::address::{Address, HostName};
 use super::addresses::address_or;
 use crate::quantities::Bad;
 
-/// What an address may be, and `app.example:7000`: what can be connected to may have a name.
+/// Parses an address, or a host name with a port such as `app.example:7000`: addresses to connect to may have a name.
 pub(crate) fn server_address(text: &str) -> Result<Address, Bad> {
-    // `:8000` is this machine.
+    // `:8000` means this machine.
     let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
     address_or(text, any, no_server).or_else(|bad| match text.rsplit_once(':') {
         Some((host, port)) if is_host_name(host) && !matches!(host, "unix" | "fd") => {
@@ -27,8 +27,8 @@ fn host_name(host: &str, port: &str) -> Result<HostName, Bad> {
     }
 }
 
-/// A name of the DNS or of `/etc/hosts` (RFC 1123 §2.1), with underscores as some networks have
-/// them. One whose last label is a number is an address that was written wrongly.
+/// Whether the text is a name of the DNS or of `/etc/hosts` (RFC 1123 §2.1). Underscores are allowed, because some
+/// networks use them. A name whose last label is a number is an invalid address.
 fn is_host_name(text: &str) -> bool {
     let name = text.strip_suffix('.').unwrap_or(text);
     let is_label = |label: &str| {

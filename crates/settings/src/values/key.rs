@@ -1,36 +1,36 @@
-//! What is found in a request, or known of its client: keys.
+//! Keys: properties of a request or its client.
 
 use std::fmt;
 
-/// Something that is found in a request or known of its client.
+/// A property of a request or its client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// The client's address, without its port.
+    /// The address of the client, without its port.
     Source,
-    /// The client's connection, whatever listener it came by. A datagram has none.
+    /// The connection of the client, on any listener. A datagram has none.
     Connection,
     /// The whole request.
     Line,
-    /// A word of it, from 1; blanks and tabs stand between.
+    /// A word of the request, counted from 1. Words are separated by blanks and tabs.
     Word(u32),
-    /// The value of `NAME=value` among its words.
+    /// The value of `NAME=value` among the words of the request.
     Field(String),
-    /// A member of the JSON object that it is.
+    /// A member of a request that is a JSON object.
     Member(String),
-    /// A field of its head, of HTTP.
+    /// A field of the head of an HTTP request.
     Header(String),
-    /// A cookie, of HTTP.
+    /// A cookie of an HTTP request.
     Cookie(String),
-    /// The path, of HTTP, without the query.
+    /// The path of an HTTP request, without the query.
     Path,
-    /// A part of the path, of HTTP, from 1, as it is written; `/` stands between.
+    /// A segment of the path of an HTTP request, counted from 1, undecoded. Segments are separated by `/`.
     Segment(u32),
-    /// A parameter of the query, of HTTP, as it is written.
+    /// A parameter of the query of an HTTP request, undecoded.
     Query(String),
 }
 
 impl Key {
-    /// Whether it is found in requests of HTTP, or in others; none: in both.
+    /// Whether the key exists in HTTP requests, or in other requests; `None`: in both.
     #[must_use]
     pub const fn is_http(&self) -> Option<bool> {
         match self {
@@ -44,7 +44,7 @@ impl Key {
 }
 
 impl fmt::Display for Key {
-    /// As it is written.
+    /// Formats the key as it is written in a file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Source => f.write_str("source"),

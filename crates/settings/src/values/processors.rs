@@ -1,14 +1,14 @@
-//! Processors that programs run on.
+//! The processors that programs run on.
 
-/// Processors for the programs of a pool.
+/// The processors for the programs of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Processors {
-    /// Wherever the kernel puts them.
+    /// The kernel chooses.
     Any,
-    /// On the one of the loop, which stays on it.
+    /// The processor of the event loop, to which the loop is pinned.
     Near,
-    /// Each on another, in turn.
+    /// Each program on another processor, in turn.
     Spread,
-    /// On these.
+    /// These processors.
     List(Vec<usize>),
 }

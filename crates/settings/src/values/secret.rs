@@ -1,12 +1,12 @@
-//! Secrets, by where they are.
+//! Places of secrets.
 
 use std::path::PathBuf;
 
-/// A text that does not stand in the configuration itself.
+/// The place of a text that is not in the configuration itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Secret {
-    /// The daemon's variable of that name, written `env:NAME`.
+    /// The daemon's variable of this name, written `env:NAME`.
     Environment(String),
-    /// What the file holds, without a line end at its end; written `file:PATH`.
+    /// The content of the file, without a trailing line end; written `file:PATH`.
     File(PathBuf),
 }

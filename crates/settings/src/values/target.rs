@@ -1,42 +1,42 @@
-//! Which database, and where it is.
+//! Databases and their locations.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// Which database.
+/// A database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// An SQLite file, written `sqlite:PATH`.
     Sqlite(PathBuf),
-    /// A database of PostgreSQL, written `postgres://USER@HOST:PORT/DATABASE`.
+    /// A PostgreSQL database, written `postgres://USER@HOST:PORT/DATABASE`.
     Postgres(ServerTarget),
-    /// A database of MySQL or MariaDB, written `mysql://USER@HOST:PORT/DATABASE`.
+    /// A MySQL or MariaDB database, written `mysql://USER@HOST:PORT/DATABASE`.
     Mysql(ServerTarget),
 }
 
 /// A database on a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerTarget {
-    /// Where the server is.
+    /// The location of the server.
     pub host: DatabaseHost,
-    /// Who we are there.
+    /// The user name of the daemon on the server.
     pub user: String,
-    /// Which of its databases.
+    /// The name of the database.
     pub database: String,
 }
 
-/// Where a server of a database is.
+/// The location of a database server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatabaseHost {
     /// A name or an IP address, and a port.
     Internet(String, u16),
-    /// A socket in the file system, written `?socket=/path`: for PostgreSQL the folder that it lies
-    /// in, with the port that is a part of its name.
+    /// A Unix socket, written `?socket=/path`. For PostgreSQL the path is the directory of the socket, and the port is
+    /// a part of its file name.
     Socket(PathBuf, u16),
 }
 
 impl DatabaseHost {
-    /// Whether it is this machine, so that nobody else sees what is sent there.
+    /// Whether it is this machine, so that no other machine sees the traffic.
     #[must_use]
     pub fn is_here(&self) -> bool {
         match self {

@@ -1,7 +1,7 @@
-//! One value read from the tree.
+//! Reads one value from the tree.
 //!
-//! What it is: for each kind of option what the tree may say, and the fault when it says something
-//! else. What it knows: kinds and nodes. What it must never know: the options around it.
+//! What it is: for each kind of option the allowed values in the tree, and the fault for any other value. What it
+//! depends on: kinds and nodes. What it must never depend on: other options.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use crate::quantities::{self, Bad, duration_text, size_text};
 use crate::tree::{Entry, Node, Raw};
 use crate::values;
 
-/// What switches an option off, where it can be.
+/// The word that turns an option off, if that is possible.
 const OFF: &str = "off";
 
-/// The value of an option that is not a group; `None` after a fault was reported.
+/// Returns the value of an option that is not a table; `None` after a fault was reported.
 pub(super) fn value(walk: &mut Walk<'_>, option: &'static Opt, entry: &Entry) -> Option<Value> {
     match variable(&option.kind, &entry.node.raw) {
         Some(name) => from_variable(walk, option, entry, name),
@@ -26,7 +26,8 @@ pub(super) fn value(walk: &mut Walk<'_>, option: &'static Opt, entry: &Entry) ->
     }
 }
 
-/// The variable that has the value, if it is written `env:NAME`. Who uses a secret looks it up itself.
+/// Returns the variable that contains the value, if it is written `env:NAME`. A secret is resolved by its user, not
+/// here.
 fn variable<'a>(kind: &Kind, raw: &'a Raw) -> Option<&'a str> {
     let Raw::Text(text) = raw else { return None };
     match kind {
@@ -35,7 +36,8 @@ fn variable<'a>(kind: &Kind, raw: &'a Raw) -> Option<&'a str> {
     }
 }
 
-/// The value of an option that a variable of the daemon has. An error names the variable, and not its value.
+/// Reads the value of an option from a variable of the daemon. An error names the variable, but does not show its
+/// value.
 fn from_variable(
     walk: &mut Walk<'_>,
     option: &'static Opt,
@@ -50,7 +52,7 @@ fn from_variable(
         walk.faults.push(Fault::at(place, message).expected(expected).mend(mend));
         return None;
     };
-    // It may be a secret, whatever the option is: variables often are.
+    // The value may be a secret with any option, because variables often contain secrets.
     walk.variables.insert(name.to_owned());
     walk.hidden.push(text.clone());
     let is_number =
@@ -75,7 +77,7 @@ fn from_variable(
     found
 }
 
-/// A value as it stands in the file, or in a variable.
+/// Reads a value from the file, or from a variable.
 fn written(walk: &mut Walk<'_>, option: &'static Opt, entry: &Entry) -> Option<Value> {
     match (&option.kind, &entry.node.raw) {
         (
@@ -112,7 +114,7 @@ fn written(walk: &mut Walk<'_>, option: &'static Opt, entry: &Entry) -> Option<V
     }
 }
 
-/// The value of a default, which is written as in a file.
+/// Parses a default, which is written as in a file.
 pub(super) fn default(kind: &Kind, text: &str) -> Value {
     match kind {
         Kind::Count { .. } => text.parse().map(Value::Number).ok(),
@@ -123,7 +125,7 @@ pub(super) fn default(kind: &Kind, text: &str) -> Value {
     .expect("a test reads every default of the table")
 }
 
-/// Whether a text, written in a file, would be a value of an option.
+/// Whether a text, written in a file, would be a valid value of an option.
 #[cfg(test)]
 pub(crate) fn readable(option: &'static Opt, text: &str) -> bool {
     let raw = match option.kind {
@@ -146,7 +148,7 @@ pub(crate) fn readable(option: &'static Opt, text: &str) -> bool {
     value(&mut walk, option, &entry).is_some()
 }
 
-/// The other way to write a group: `None` when it was not used, `Some(None)` after a fault.
+/// Reads the short form of a table: `None` if it is not used, `Some(None)` after a fault.
 pub(super) fn short(
     walk: &mut Walk<'_>,
     option: &'static Opt,
@@ -176,7 +178,7 @@ pub(super) fn short(
     Some(Some(span))
 }
 
-/// Reads a text for a kind that is written as one; `None` for other kinds.
+/// Parses a text for a kind that is written as a text; `None` for other kinds.
 fn from_text(option: &str, kind: &Kind, text: &str) -> Option<Result<Value, Bad>> {
     Some(match kind {
         Kind::Size { off: true, .. } if text == OFF => Ok(Value::Number(0)),
@@ -210,7 +212,7 @@ fn from_text(option: &str, kind: &Kind, text: &str) -> Option<Result<Value, Bad>
     })
 }
 
-/// A list of processors: numbers from 0, each once.
+/// Reads a list of processors: distinct numbers from 0.
 fn processors(
     walk: &mut Walk<'_>,
     option: &'static Opt,
@@ -271,7 +273,7 @@ fn texts(
     let mut all = Some(Vec::new());
     for (index, item) in items.iter().enumerate() {
         let why = match &item.raw {
-            // An argument may be empty; a program or a column may not.
+            // An argument may be empty, but a program or a column may not.
             Raw::Text(text) if text.contains('\0') => "has a NUL in it",
             Raw::Text(text)
                 if text.is_empty() && (index == 0 || matches!(option.kind, Kind::Names(_))) =>
@@ -405,7 +407,7 @@ fn refuse(walk: &mut Walk<'_>, option: &Opt, entry: &Entry, bad: Bad) -> Option<
     None
 }
 
-/// A value of a type that the option does not have.
+/// Reports a value of a type that the option does not have.
 pub(super) fn wrong_type<T>(walk: &mut Walk<'_>, option: &Opt, entry: &Entry) -> Option<T> {
     let message = format!("`{}` cannot be {}", option.name, entry.node.raw.title());
     let fault = Fault::at(entry.node.span.clone(), message)
@@ -415,7 +417,7 @@ pub(super) fn wrong_type<T>(walk: &mut Walk<'_>, option: &Opt, entry: &Entry) ->
     None
 }
 
-/// What was probably meant by a value of the wrong type.
+/// Returns the value that was probably meant by a value of the wrong type.
 fn type_mend(walk: &Walk<'_>, option: &Opt, entry: &Entry) -> Option<String> {
     let word = walk.text.get(entry.node.span.clone()).unwrap_or_default();
     let quote = |text: &str| format!("\"{}\"", text.escape_default());
@@ -437,7 +439,7 @@ fn type_mend(walk: &Walk<'_>, option: &Opt, entry: &Entry) -> Option<String> {
         (Kind::Time { .. }, Raw::Integer(Some(0..))) => format!("\"{word}s\""),
         (Kind::Address, Raw::Integer(Some(0..=65_535))) => format!("\":{word}\""),
         (Kind::Command, Raw::Text(text)) if !text.trim().is_empty() => {
-            // Arguments may be secrets, which are not repeated.
+            // Arguments may be secrets, so they are not repeated.
             let more = |_: &str| "...".to_owned();
             let words = text.split_whitespace();
             let words: Vec<String> =
@@ -466,7 +468,7 @@ fn type_mend(walk: &Walk<'_>, option: &Opt, entry: &Entry) -> Option<String> {
     Some(format!("write `{} = {meant}`", option.name))
 }
 
-/// A value as it stands in the source, within a sentence.
+/// Returns a value as it is written in the source, shortened for a message.
 fn shown_value(word: &str) -> String {
     const SHOWN_MAX: usize = 60;
     let first = word.lines().next().unwrap_or_default();
@@ -477,7 +479,7 @@ fn shown_value(word: &str) -> String {
     text
 }
 
-/// What a kind wants to see.
+/// Returns what a kind expects, for a message.
 pub(crate) fn expectation(kind: &Kind) -> String {
     match kind {
         Kind::Count { min, max } => format!("a whole number from {min} to {max}"),
@@ -544,7 +546,7 @@ const fn or_off(off: bool) -> &'static str {
     if off { ", or \"off\"" } else { "" }
 }
 
-/// Both ends of a kind's range, as they are written.
+/// Returns both ends of a kind's range, as they are written.
 pub(crate) fn range(kind: &Kind) -> Option<(String, String)> {
     match kind {
         Kind::Count { min, max } | Kind::CountOr { min, max, .. } => {

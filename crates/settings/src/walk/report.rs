@@ -1,21 +1,21 @@
-//! Where a walk adds its faults, and how they quote the file.
+//! Collects the faults of a walk and quotes the file in them.
 
 use std::collections::BTreeSet;
 
 use crate::fault::Fault;
 
-/// A walk under way.
+/// The state of a walk.
 pub(super) struct Walk<'a> {
     pub(super) text: &'a str,
     pub(super) faults: &'a mut Vec<Fault>,
     /// Looks up a variable of the daemon.
     pub(super) environment: &'a dyn Fn(&str) -> Option<String>,
-    /// Names of the variables that were looked up, and their values, which no error may show.
+    /// Names of the variables that were looked up, and their values. Errors must not show the values.
     pub(super) variables: BTreeSet<String>,
     pub(super) hidden: Vec<String>,
 }
 
-/// A word of a file within a sentence: not endless.
+/// Returns a word of the file for a message, shortened to 80 characters.
 pub(super) fn shown(word: &str) -> String {
     const SHOWN_MAX: usize = 80;
     let mut shown: String = word.chars().take(SHOWN_MAX).collect();

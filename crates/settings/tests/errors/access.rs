@@ -1,4 +1,4 @@
-//! Listeners by address, and the access log.
+//! Errors of client addresses and of the access log.
 
 use super::{LISTENER, POOL, in_listener, only, says};
 

@@ -74,7 +74,7 @@ fn databases_are_named_with_their_kind() {
     }
 }
 
-/// `ctl dead retry` would store the rows of one pool in the table of the other.
+/// Otherwise `ctl dead retry` would store the rows of one pool in the table of the other.
 #[test]
 fn two_pools_have_no_table_of_dead_letters_in_common() {
     let text = |[one, dead]: [&str; 2], [other, same]: [&str; 2]| {

@@ -1,12 +1,12 @@
-//! What somebody writes who knows another server: it is said what it is called here, or that it does not
-//! exist; once, and with no error that follows from it.
+//! Options of other servers: the error gives their name here or says that they do not exist, exactly once, without
+//! consequential errors.
 
 use super::{LISTENER, POOL, in_listener, only};
 
 const SERVERS: &str = "[pool.echo]\nservers = [\"10.0.0.1:80\"]\n";
 const HTTP: &str = "[listener.main]\nlisten = \":7000\"\nprotocol = \"http\"\npool = \"echo\"\n";
 
-/// The only error of a pool of servers with this line, behind a listener of HTTP.
+/// Returns the fix of the only error of a pool of servers with this line, behind an HTTP listener.
 fn in_servers(line: &str) -> String {
     only(&format!("{HTTP}{SERVERS}{line}\n")).mend.unwrap_or_default()
 }
@@ -82,7 +82,7 @@ fn a_regular_expression_in_a_route_is_said_not_to_exist() {
     let glob = format!("{HTTP}route = [{{ pattern = \"/a/*.*\", pool = \"echo\" }}]\n{SERVERS}");
     let source = settings::Source { name: "a.toml".into(), text: glob };
     assert!(settings::parse(&source, &|_| None).is_ok());
-    // A typing error is still one.
+    // A typing error is still reported as one.
     let (error, _) = in_listener("conections_max = 5");
     assert_eq!(error.expected.as_deref(), Some("did you mean `connections_max`?"));
     assert!(only(&format!("{LISTENER}{POOL}pipelin = 2\n")).mend.unwrap().contains("pipeline"));

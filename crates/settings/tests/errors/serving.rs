@@ -4,7 +4,7 @@ use settings::{Source, parse};
 
 use super::{LISTENER, POOL, in_pool, only, says};
 
-/// The same in a pool of a program that serves HTTP, behind a listener of HTTP.
+/// Returns the only error of a pool with a program that serves HTTP, behind an HTTP listener.
 fn serving(line: &str) -> super::Diagnostic {
     let http = "framing = \"http\"\n";
     only(&format!("{LISTENER}protocol = \"http\"\n{POOL}{http}{line}\n"))
@@ -111,7 +111,7 @@ fn what_is_handed_to_another_pool_can_be_read_there() {
         "database = \"sqlite:a.db\"\ninsert = { table = \"a\", columns = [\"b\"] }",
     );
     let servers = "servers = [\"127.0.0.1:2\"]";
-    // What was asked over HTTP goes on to any pool.
+    // HTTP requests can be passed to any pool.
     let query = "database = \"sqlite:a.db\"\nquery = \"select 1\"";
     let serving = "program = [\"cat\"]\nframing = \"http\"";
     let kinds = [program, store, query, servers, serving];
@@ -124,7 +124,7 @@ fn what_is_handed_to_another_pool_can_be_read_there() {
             assert!(read.is_ok(), "{from} to {to}: {read:?}");
         }
     }
-    // What clients of another listener ask is a frame, and so is a reply that goes on.
+    // Requests of another listener are frames, and so are replies that are passed on.
     for more in [
         "[listener.lines]\nlisten = \"127.0.0.1:0\"\npool = \"echo\"\n",
         "[pool.first]\nprogram = [\"cat\"]\nthen = \"echo\"\n",
@@ -135,13 +135,13 @@ fn what_is_handed_to_another_pool_can_be_read_there() {
         let told = "`[pool.echo]` is asked with frames, and the workers of `[pool.web]` take messages of HTTP only";
         assert_eq!((error.message.as_str(), error.word.as_str()), (told, "\"web\""));
     }
-    // Of a netstring it may be all that a server reads.
+    // A netstring frame could contain a complete request for a server.
     let frames =
         format!("{LISTENER}protocol = \"netstring\"\n{POOL}fallback = {{ pool = \"web\" }}\n{web}");
     assert!(only(&frames).message.ends_with("messages of HTTP only"));
     let error = only(&format!("{LISTENER}{POOL}then = \"web\"\n{web}"));
     assert!(error.message.ends_with("and a reply is no request of it"), "{error:?}");
-    // A frame is a record where clients send frames.
+    // A frame is a record if clients send frames.
     let text =
         format!("{LISTENER}{POOL}fallback = {{ pool = \"store\" }}\n[pool.store]\n{store}\n");
     assert!(parse(&Source { name: "roadstead.toml".into(), text }, &|_| None).is_ok());
