@@ -1,10 +1,11 @@
-//! Where a path leads, if no other user can have led it there.
+//! Resolves paths that no other user can have changed.
 //!
-//! What it is: the walk of a path, directory by directory. A symbolic link is followed only where nobody but
-//! root and the user of this process can have made it: a daemon that runs as root could be led to any file.
-//! Directories themselves may be writable for others, as `/var/log` is for a group on many systems, unless the caller asks
-//! for a [`protected`] path. A file is opened in the directory that the walk has found, so that nothing can change in
-//! between. What it depends on: the kernel alone. What it must never depend on: what the file is for.
+//! What it is: the resolution of a path, directory by directory. A symbolic link is followed only if no user except
+//! root and the user of this process can have created it. Otherwise another user could make a daemon that runs as root
+//! open any file. The directories themselves may be writable for other users, as `/var/log` is for a group on many
+//! systems, unless the caller requires a [`protected`] path. A file is opened in the directory that the resolution
+//! found, so that nothing can change in between. What it depends on: only the kernel. What it must never depend on: the
+//! purpose of the file.
 
 #![forbid(unsafe_code)]
 

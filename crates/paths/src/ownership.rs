@@ -1,21 +1,21 @@
-//! Who may have written a file, and who may read it.
+//! Which users may have written a file, and which may read it.
 
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
-/// Whether nobody but root and the user of this process can have written a file.
+/// Checks that only root and the user of this process can have written a file.
 ///
 /// # Errors
-/// Why not: it belongs to another user, or its mode lets others write it.
+/// Returns the reason: the file belongs to another user, or its mode lets other users write it.
 pub fn check_author(found: &Metadata) -> io::Result<()> {
     check(found.uid(), found.mode(), Some(rustix::process::geteuid().as_raw()))
 }
 
-/// Whether nobody but root and the owner of a file can have written it.
+/// Checks that only root and the owner of a file can have written it.
 ///
 /// # Errors
-/// Its mode lets others write it.
+/// Returns an error if the mode lets other users write the file.
 pub fn check_mode(found: &Metadata) -> io::Result<()> {
     check(found.uid(), found.mode(), None)
 }
@@ -34,7 +34,7 @@ fn check(owner: u32, mode: u32, user: Option<u32>) -> io::Result<()> {
     }
 }
 
-/// Whether every user may read a file, as far as its own mode says.
+/// Whether every user may read a file, judged by the mode of the file alone.
 #[must_use]
 pub fn is_public(found: &Metadata) -> bool {
     found.mode() & 0o004 != 0

@@ -1,4 +1,4 @@
-//! Whether other users can replace a file, or put another one beside it.
+//! Whether other users can replace a file, or create another file next to it.
 
 use std::fs::Metadata;
 use std::io;
@@ -8,19 +8,20 @@ use std::path::{Path, PathBuf};
 use crate::ownership::check_author;
 use crate::walk::walk;
 
-/// The mode of a directory in which only the owner of a file may rename or remove it.
+/// The mode bit of a directory in which only the owner of a file may rename or remove it.
 const STICKY: u32 = 0o1000;
 
-/// The absolute path of a file without symbolic links, if no other user can lead it to another file, now or
-/// later, or put files beside it. There may be no such file.
+/// Returns the absolute path of a file without symbolic links, if no other user can make it lead to another file, now
+/// or later, or create files next to it. The file need not exist.
 ///
-/// For root, the file and each directory above it must belong to root, and nobody else may write them. For
-/// another user, who shares files with groups at will, only what everybody may write is refused. In both cases a
-/// directory with the sticky bit may be writable, except the one of the file itself: others could make the files
-/// that belong beside it.
+/// For root, the file and each directory above it must belong to root, and no other user may write to them. For another
+/// user, who may share files with groups, only a directory that every user may write to is an error. In both cases a
+/// directory with the sticky bit may be writable, except the directory of the file itself, in which other users could
+/// create the files that belong next to it.
 ///
 /// # Errors
-/// [`PermissionDenied`](io::ErrorKind::PermissionDenied) if others can, with what to do; else as open(2).
+/// Returns [`PermissionDenied`](io::ErrorKind::PermissionDenied), with a suggested fix, if other users can do this.
+/// Otherwise the errors of open(2).
 pub fn protected(path: &Path) -> io::Result<PathBuf> {
     protected_for(path, rustix::process::geteuid().is_root())
 }
@@ -39,7 +40,7 @@ fn protected_for(path: &Path, is_root: bool) -> io::Result<PathBuf> {
     Ok(real)
 }
 
-/// The path behind all links. A file that is not there has a directory.
+/// Returns the path with all links resolved. For a file that does not exist, its directory is resolved.
 fn followed(path: &Path) -> io::Result<PathBuf> {
     match path.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -99,7 +100,7 @@ mod tests {
         create_dir(&inner).expect("a folder");
         let path = inner.join("file");
         let is_root = rustix::process::geteuid().is_root();
-        // The directory itself, then one above it, which may have the sticky bit.
+        // First the directory itself, then the one above it, which may have the sticky bit.
         for (directory, above) in [(inner.as_path(), false), (folder.path(), true)] {
             for (mode, is_taken, is_taken_by_root) in [
                 (0o755, true, true),

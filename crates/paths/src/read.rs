@@ -1,4 +1,4 @@
-//! The content of a file that a configuration names.
+//! Reads files that a configuration names.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -8,20 +8,21 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::walk::walk;
 
-/// Bytes that such a file has at most: 16 MiB.
+/// The maximum size of such a file in bytes: 16 MiB.
 pub const READ_BYTES_MAX: u64 = 16 << 20;
 
-/// What is in a regular file, where no other user can have led its path there, with what the system says of the very
-/// file that was read. A pipe would stop whoever reads it until somebody writes, and a device may never end.
+/// Reads a regular file whose path no other user can have changed. Returns its content and the metadata of the same
+/// open file. A pipe would block the reader until another process writes, and a device may never end.
 ///
 /// # Errors
-/// As for [`walk`], and when it is not there, may not be read, is no regular file, has nothing to read at the moment,
-/// or has more than [`READ_BYTES_MAX`] bytes.
+/// Returns the errors of [`walk`], and an error if the file does not exist, may not be read, is not a regular file, has
+/// no data at the moment, or is larger than [`READ_BYTES_MAX`].
 pub fn read(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
     let place = walk(path)?;
-    // To open a device can do something. What is opened is looked at again: it may be another file.
+    // Opening a device can have side effects, so the file is checked before. The open file is checked again, because it
+    // may be another file.
     regular(place.open(OFlags::PATH, Mode::empty())?)?;
-    // Some files of the kernel, such as `/proc/kmsg`, would make reading wait until there is something new.
+    // Reading some files of the kernel, such as `/proc/kmsg`, would block until there is new data.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let (file, found) = regular(place.open(flags, Mode::empty())?)?;
     let mut bytes = Vec::new();
@@ -76,7 +77,7 @@ mod tests {
         }
     }
 
-    /// The owner of a file decides who gets its secret: it must be the owner of what was read.
+    /// The owner of a file decides which user receives its secret, so it must be the owner of the file that was read.
     #[test]
     fn what_is_said_of_a_file_is_of_the_one_that_was_read() {
         let folder = tempfile::tempdir().expect("a folder");

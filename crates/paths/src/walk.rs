@@ -1,4 +1,4 @@
-//! The walk of a path, and the opening of what it leads to.
+//! Resolves a path, and opens the file that it leads to.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -11,32 +11,32 @@ use rustix::fs::{
     FileType, Mode, OFlags, PROC_SUPER_MAGIC, fstat, fstatfs, open, openat, readlinkat,
 };
 
-/// Links on one path, as in the kernel.
+/// The maximum number of links on one path, as in the kernel.
 const LINKS_MAX: usize = 40;
 
-/// For a directory on the way, or the link in its place.
+/// The flags for opening a directory on the path, or the link in its place.
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Where a path leads: a name in a directory. There may be no file of this name.
+/// The result of resolving a path: a name in a directory. A file of this name need not exist.
 #[derive(Debug)]
 pub struct Place {
     /// The directory.
     pub folder: OwnedFd,
-    /// The name there. It was no symbolic link, unless `is_open_file`; [`Self::open`] opens it.
+    /// The name in the directory. It was not a symbolic link, unless `is_open_file`. [`Self::open`] opens it.
     pub name: OsString,
-    /// A path to it without symbolic links, relative if the one that was given is.
+    /// The path without symbolic links. It is relative if the original path is.
     pub path: PathBuf,
-    /// It is an open file of this process, as behind `/dev/stdout`, which has no other path: a link that is
-    /// to be followed.
+    /// The name is an open file of this process, as behind `/dev/stdout`, which has no other path: a link that must be
+    /// followed.
     pub is_open_file: bool,
 }
 
 impl Place {
-    /// Opens what has the name now, in the very directory that was found, and follows no link there. With `CREATE`
-    /// a file is made where there is none, unless it is an open file of this process.
+    /// Opens the file that has this name now, in the directory that was found, without following a link. With `CREATE`
+    /// a missing file is created, unless it is an open file of this process.
     ///
     /// # Errors
-    /// `ELOOP` where a link has taken the name, or as open(2).
+    /// Returns `ELOOP` if a link has taken the name. Otherwise the errors of open(2).
     pub fn open(&self, flags: OFlags, mode: Mode) -> io::Result<File> {
         let more = OFlags::CLOEXEC;
         let flags = match self.is_open_file {
@@ -44,7 +44,7 @@ impl Place {
             false => flags | more | OFlags::NOFOLLOW,
         };
         let file = File::from(openat(&self.folder, &self.name, flags, mode)?);
-        // With `O_PATH` the link itself is opened.
+        // With `O_PATH` the kernel opens the link itself.
         match file.metadata()?.is_symlink() {
             true => Err(rustix::io::Errno::LOOP.into()),
             false => Ok(file),
@@ -52,10 +52,11 @@ impl Place {
     }
 }
 
-/// Follows a path, but not its last name if there is no such file.
+/// Resolves a path. The last name need not exist.
 ///
 /// # Errors
-/// Where another user can have made a link on it, where it is a directory by its form, or as open(2).
+/// Returns an error if another user can have created a link on the path, or if the path has the form of a directory.
+/// Otherwise the errors of open(2).
 pub fn walk(path: &Path) -> io::Result<Place> {
     let mut folder = OwnedFd::from(File::open(".")?);
     let mut real = PathBuf::new();
@@ -101,14 +102,14 @@ pub fn walk(path: &Path) -> io::Result<Place> {
     Err(io::ErrorKind::IsADirectory.into())
 }
 
-/// The parts of a path, the first one at the end.
+/// Returns the parts of a path in reverse order.
 fn steps(path: &Path) -> Vec<OsString> {
     let parts = path.components().filter(|part| *part != Component::CurDir);
     parts.rev().map(|part| part.as_os_str().to_owned()).collect()
 }
 
-/// Whether nobody but root and this user can have put a link there: by the owner and the mode of its
-/// directory, and by its own owner where the directory has the sticky bit.
+/// Checks that only root and this user can have created a link in this directory: by the owner and the mode of the
+/// directory, and by the owner of the link if the directory has the sticky bit.
 fn check_link(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
     let ours = [0, rustix::process::geteuid().as_raw()];
     let directory = fstat(folder)?;
@@ -153,7 +154,7 @@ mod tests {
         assert_eq!(walk(&real).expect("no link of others").path, real);
     }
 
-    /// Another user changes the path after its walk and before its file is opened.
+    /// Another user changes the path between its resolution and the opening of its file.
     #[test]
     fn what_is_opened_is_in_the_directory_that_was_walked_to() {
         let folder = tempfile::tempdir().expect("a folder");
