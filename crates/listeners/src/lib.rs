@@ -1,10 +1,11 @@
-//! Who listens on a TCP port of this machine, and who accepts a connection: asked of the kernel (sock_diag(7)).
+//! Finds which user listens on a TCP port of this machine, and which user accepts a connection. The information comes
+//! from the kernel (sock_diag(7)).
 //!
-//! What it is: the user ids behind sockets. What it depends on: addresses and the kernel. What it must never depend on: who
-//! asks, and why.
+//! What it is: the user ids of sockets. What it depends on: addresses and the kernel. What it must never depend on: the
+//! caller and its reasons.
 //!
-//! The kernel looks one socket up for each question. So the cost does not depend on the number of sockets, which other users
-//! can raise, and an answer is never cut. Nothing here blocks.
+//! The kernel looks up one socket per query. So the cost does not depend on the number of sockets, which other users
+//! can increase, and an answer is never truncated. No function blocks.
 
 #![forbid(unsafe_code)]
 
@@ -22,36 +23,37 @@ use rustix::net::{
 const BY_FAMILY: u16 = 20;
 const DONE: u16 = 3;
 const ERROR: u16 = 2;
-/// `NLM_F_REQUEST`, and with `NLM_F_DUMP`.
+/// `NLM_F_REQUEST`, alone and with `NLM_F_DUMP`.
 const LOOK_UP: u16 = 0x1;
 const DUMP: u16 = 0x301;
 /// `TCP_ESTABLISHED` and `TCP_LISTEN`.
 const ESTABLISHED: u8 = 1;
 const LISTEN: u8 = 10;
-/// `LOOPBACK_IFINDEX`: connections within a machine come from this device, also to its other addresses. With it
-/// the kernel finds sockets that are bound to the device (`SO_BINDTODEVICE`) and those that are bound to none.
+/// `LOOPBACK_IFINDEX`: connections within a machine arrive at this device, also those to its other addresses. With this
+/// device the kernel finds sockets that are bound to it (`SO_BINDTODEVICE`) and those that are bound to no device.
 const LOOPBACK: u32 = 1;
 
-/// Bytes of a message's header, of a request, and of an answer.
+/// The size of the header of a message, of a request, and of an answer, in bytes.
 const HEADER: usize = 16;
 const REQUEST: usize = HEADER + 56;
 const ANSWER: usize = 72;
 
-/// A socket on the server's end of a connection.
+/// A socket at the server end of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Acceptor {
-    /// Who made it.
+    /// The user who created the socket.
     pub user: u32,
-    /// Its number: no other socket has it at the same time.
+    /// The inode number of the socket. No other socket has the same number at the same time.
     pub socket: u32,
 }
 
-/// The user who has accepted the connection from `client` to `server`, an address of this machine, or who will:
-/// while nobody has, the one who listens there. None: nobody of this machine.
+/// Returns the user who has accepted the connection from `client` to `server`, an address of this machine, or who will
+/// accept it: before it is accepted, this is the user who listens at the address. `None`: no user of this machine.
 ///
 /// # Errors
-/// Of the kind `Unsupported` when the kernel never answers: it was built without this, or a sandbox forbids it. Any
-/// other when it does not answer this time: another user may be the reason.
+/// Returns an error of the kind `Unsupported` if the kernel can never answer, because it was built without this
+/// interface or a sandbox forbids it. Any other error means that there is no answer this time. Another user may be the
+/// cause.
 pub fn acceptor(server: SocketAddr, client: SocketAddr) -> io::Result<Option<Acceptor>> {
     let socket = open()?;
     let accepted = look_up(&socket, server, client)?.filter(Found::is_owned);
@@ -59,13 +61,14 @@ pub fn acceptor(server: SocketAddr, client: SocketAddr) -> io::Result<Option<Acc
         return Ok(Some(found.acceptor()));
     }
     let listener = look_up(&socket, server, nobody(server))?;
-    // A connection that was not accepted goes with its listener: as long as it is there and was not
-    // accepted, this listener is its own.
+    // A connection that was not accepted ends with its listener. So if the connection still exists and was not
+    // accepted, it belongs to this listener.
     let accepted = look_up(&socket, server, client)?.filter(Found::is_owned);
     known(&socket, accepted.or(listener))
 }
 
-/// The socket that takes new connections of this machine to a TCP address. None: there is none on this machine.
+/// Returns the socket that accepts new connections of this machine to a TCP address. `None`: there is no such socket on
+/// this machine.
 ///
 /// # Errors
 /// As for [`acceptor`].
@@ -75,8 +78,9 @@ pub fn listener(server: SocketAddr) -> io::Result<Option<Acceptor>> {
     known(&socket, found)
 }
 
-/// Whether a connection that this process made to an address of this machine leads to another one, or to a
-/// container: it is open, and nothing on this machine is at its other end. One that its peer has closed does not.
+/// Whether a connection that this process made to an address of this machine leads to another machine, or to a
+/// container: the connection is open, and no socket of this machine is at its other end. A connection that its peer has
+/// closed does not lead elsewhere.
 ///
 /// # Errors
 /// As for [`acceptor`].
@@ -86,11 +90,11 @@ pub fn is_elsewhere(server: SocketAddr, client: SocketAddr) -> io::Result<bool> 
         let own = look_up(&socket, client, server)?;
         Ok::<_, io::Error>(own.is_some_and(|own| own.state == ESTABLISHED))
     };
-    // A peer that goes while it is looked for takes the connection along.
+    // If the peer closes during the lookup, the connection is no longer open afterwards.
     Ok(is_open()? && look_up(&socket, server, client)?.is_none() && is_open()?)
 }
 
-/// An address that no client has.
+/// Returns an address that no client has.
 fn nobody(server: SocketAddr) -> SocketAddr {
     match server.ip().to_canonical() {
         IpAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
@@ -98,7 +102,8 @@ fn nobody(server: SocketAddr) -> SocketAddr {
     }
 }
 
-/// The end of a look-up. A kernel that cannot look TCP sockets up finds nothing either.
+/// Returns the result of a lookup. A kernel that cannot look up TCP sockets finds nothing either, so this case is
+/// checked.
 fn known(socket: &OwnedFd, found: Option<Found>) -> io::Result<Option<Acceptor>> {
     match found {
         Some(found) => Ok(Some(found.acceptor())),
@@ -106,7 +111,7 @@ fn known(socket: &OwnedFd, found: Option<Found>) -> io::Result<Option<Acceptor>>
     }
 }
 
-/// Whether the kernel can look TCP sockets up: it is asked for all that are in none of the states.
+/// Checks that the kernel can look up TCP sockets, with a query for all sockets in an empty set of states.
 fn check_support(socket: &OwnedFd) -> io::Result<()> {
     let request = request(libc::AF_INET, DUMP, 0);
     sendto(socket, &request, SendFlags::empty(), &SocketAddrNetlink::new(0, 0)).map_err(fault)?;
@@ -115,7 +120,7 @@ fn check_support(socket: &OwnedFd) -> io::Result<()> {
     supported(&buffer[..count])
 }
 
-/// An answer to the question of [`check_support`]: the end of an empty list, or an error.
+/// Parses an answer to the query of [`check_support`]: the end of an empty list, or an error.
 fn supported(packet: &[u8]) -> io::Result<()> {
     let invalid = || io::Error::from(io::ErrorKind::InvalidData);
     let (header, body) = packet.split_at_checked(HEADER).ok_or_else(invalid)?;
@@ -132,7 +137,7 @@ fn supported(packet: &[u8]) -> io::Result<()> {
     }
 }
 
-/// The kernel says that there is no such file where it has no look-up of TCP sockets.
+/// Converts an error of this query. The kernel returns `ENOENT` if it has no lookup of TCP sockets.
 fn fault_of_support(errno: Errno) -> io::Error {
     match errno {
         Errno::NOENT => unsupported("it has no tcp_diag"),
@@ -140,7 +145,7 @@ fn fault_of_support(errno: Errno) -> io::Error {
     }
 }
 
-/// An error of the kernel; of the kind `Unsupported` if nobody but the kernel or a sandbox can be its reason.
+/// Converts an error of the kernel. The kind is `Unsupported` if only the kernel or a sandbox can be its cause.
 fn fault(errno: Errno) -> io::Error {
     match errno {
         Errno::PROTONOSUPPORT
@@ -157,17 +162,17 @@ fn unsupported(text: &str) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, text)
 }
 
-/// A socket to ask the kernel with.
+/// Opens a netlink socket for queries to the kernel.
 fn open() -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     socket_with(AddressFamily::NETLINK, SocketType::DGRAM, flags, Some(SOCK_DIAG)).map_err(fault)
 }
 
-/// A socket that the kernel found.
+/// A socket that the kernel has found.
 struct Found {
     state: u8,
     user: u32,
-    /// 0: no process has it. Its user is unknown then.
+    /// 0: no process owns the socket. Its user is then unknown.
     inode: u32,
 }
 
@@ -181,7 +186,8 @@ impl Found {
     }
 }
 
-/// The socket of this connection at its server's end; without one, that which would take the connection.
+/// Looks up the socket at the server end of this connection. If there is none, looks up the socket that would accept
+/// the connection.
 fn look_up(socket: &OwnedFd, server: SocketAddr, client: SocketAddr) -> io::Result<Option<Found>> {
     let (server_ip, client_ip) = (server.ip().to_canonical(), client.ip().to_canonical());
     let family = if server_ip.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
@@ -209,7 +215,7 @@ fn look_up(socket: &OwnedFd, server: SocketAddr, client: SocketAddr) -> io::Resu
     }
 }
 
-/// The socket in an answer.
+/// Parses the socket in an answer.
 fn found(packet: &[u8]) -> io::Result<Found> {
     let invalid = || io::Error::from(io::ErrorKind::InvalidData);
     let (header, body) = packet.split_at_checked(HEADER).ok_or_else(invalid)?;
@@ -223,7 +229,7 @@ fn found(packet: &[u8]) -> io::Result<Found> {
     }
 }
 
-/// The error in an answer.
+/// Parses the error in an answer.
 fn said(body: &[u8]) -> io::Error {
     match body.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes)) {
         Some(errno @ -4095..0) => fault(Errno::from_raw_os_error(-errno)),
@@ -235,7 +241,7 @@ fn number(body: &[u8; ANSWER], at: usize) -> u32 {
     u32::from_ne_bytes([body[at], body[at + 1], body[at + 2], body[at + 3]])
 }
 
-/// Asks for TCP sockets of a family in some states.
+/// Returns a query for TCP sockets of a family in some states.
 fn request(family: i32, flags: u16, states: u32) -> [u8; REQUEST] {
     let mut request = [0; REQUEST];
     let length = u32::try_from(REQUEST).expect("it is small");
@@ -270,7 +276,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         assert_eq!(local(port), Some(own));
-        // A socket that is bound and does not listen serves nobody.
+        // A socket that is bound but does not listen accepts no connection.
         let kept = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None);
         let kept = kept.unwrap();
         rustix::net::bind(&kept, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
@@ -402,7 +408,7 @@ mod tests {
             assert_eq!(kind(supported(&answer(message, 0))), None);
             let absent = kind(supported(&answer(message, -libc::ENOENT)));
             assert_eq!(absent, Some(io::ErrorKind::Unsupported));
-            // Another user can be the reason of these.
+            // Another user can be the cause of these.
             for errno in [libc::ENOMEM, libc::ENOBUFS, libc::EAGAIN, libc::EMFILE, i32::MAX] {
                 let kind = kind(supported(&answer(message, -errno)));
                 assert!(kind.is_some_and(|it| it != io::ErrorKind::Unsupported), "{errno}");
