@@ -1,17 +1,16 @@
-//! Bare clients of PostgreSQL or MariaDB, without Roadstead: what writing rows costs by itself.
+//! Bare clients of PostgreSQL or MariaDB, without Roadstead: measures the cost of writing rows alone.
 //!
-//! Each of the writers has a thread and a connection, and commits as many rows at once as it is told.
-//! Prints one JSON object.
+//! Each writer has a thread and a connection, and commits the given number of rows together. Prints one JSON object.
 //!
 //! ```text
 //! bare_writer TARGET METHOD WRITERS ROWS SECONDS [RATE]
 //!   TARGET   postgres://USER@HOST:PORT/DATABASE or mysql://…
-//!   METHOD   single   a statement for each row, committed by itself (ROWS is 1)
-//!            unnest   PostgreSQL: one array a column, as Roadstead does
-//!            records  as unnest, with each row read from its line of JSON first
+//!   METHOD   single   one statement and one commit per row (ROWS is 1)
+//!            unnest   PostgreSQL: one array per column, as Roadstead does
+//!            records  as unnest, with each row first parsed from its line of JSON
 //!            copy     PostgreSQL: COPY in binary
 //!            values   one statement with all rows, as Roadstead does for MariaDB
-//!   RATE     batches a second of each writer; as many as it can when there is none
+//!   RATE     batches per second of each writer; without it, as many as possible
 //! ```
 
 use std::error::Error;
@@ -45,7 +44,7 @@ fn line(id: i64) -> String {
     format!(r#"{{"id":{id},"at":{AT},"path":"{PATH}","status":200}}"#)
 }
 
-/// Numbers of rows, each given once.
+/// Numbers of rows, each used once.
 static NEXT: AtomicI64 = AtomicI64::new(0);
 
 /// A connection that can write a batch.
@@ -93,7 +92,7 @@ impl Writer {
         Ok(Self::Postgres(runtime, client, statement))
     }
 
-    /// Writes the rows that are read from `lines`.
+    /// Writes the rows parsed from `lines`.
     fn write_records(&mut self, lines: &[String]) -> Result<(), Failed> {
         let Self::Postgres(runtime, client, statement) = self else {
             return Err("records are for PostgreSQL".into());
@@ -161,7 +160,7 @@ fn main() -> Result<(), Failed> {
     let rate = rate.first().map(|rate| rate.parse::<f64>()).transpose()?;
     let (writers, rows) = (writers.parse::<usize>()?, rows.parse::<i64>()?);
     let time = Duration::try_from_secs_f64(seconds.parse()?)?;
-    // Made before anything is measured, and read again for each batch.
+    // Made before the measurement, and parsed again for each batch.
     let lines: Vec<String> = (0..rows).map(line).collect();
     let ready = Barrier::new(writers + 1);
     let (written, mut took, seconds, cpu) = thread::scope(|scope| {
@@ -208,7 +207,7 @@ fn main() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Seconds of CPU time of this process so far.
+/// Returns the CPU time of this process so far, in seconds.
 fn cpu() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

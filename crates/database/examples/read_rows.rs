@@ -1,12 +1,12 @@
-//! A query of 1000 rows with 12 columns, again and again in several threads: into `fields::Rows`, into
-//! one allocation a value, and into the driver's own rows. What naviserver's sets were rebuilt for.
+//! Runs a query of 1000 rows with 12 columns repeatedly in several threads: into `fields::Rows`, into one allocation
+//! per value, and into the driver's rows. This is the use for which the sets of naviserver were rebuilt.
 //!
 //! ```text
 //! read_rows postgres://USER@HOST:PORT/DATABASE THREADS QUERIES rows|strings|driver
 //! ```
 //!
-//! The threads share the queries. Prints one JSON object: seconds for all of them; of one query its allocations and the bytes that its
-//! result holds; and the bytes of its values, as the server sends them in rows.
+//! The threads share the queries. Prints one JSON object: the seconds for all queries; for one query its allocations
+//! and the bytes that its result occupies; and the bytes of its values, as the server sends them in rows.
 
 use std::alloc::System;
 use std::error::Error;
@@ -26,7 +26,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 type Failed = Box<dyn Error + Send + Sync>;
 
-/// Twelve columns as texts, so that all three have the same to keep.
+/// Twelve columns as texts, so that all three variants store the same data.
 fn sql() -> String {
     let columns: Vec<String> = (0..12)
         .map(|column| format!("(n * {} || '.value')::text as c{column}", column + 7))
@@ -34,7 +34,7 @@ fn sql() -> String {
     format!("select {} from generate_series(1, 1000) as n", columns.join(", "))
 }
 
-/// One way to read.
+/// A variant of reading.
 enum Reader {
     Rows(database::Reader, fields::Rows),
     Driver(Runtime, Client, Statement),
@@ -67,7 +67,7 @@ impl Reader {
         Ok(Self::Driver(runtime, client, statement))
     }
 
-    /// Runs the query, and says how many bytes its values have where `look` finds them.
+    /// Runs the query. Returns the size of its values in bytes. `look` is called while they are in memory.
     fn read(&mut self, way: &str, look: impl FnOnce()) -> Result<usize, Failed> {
         match self {
             Self::Rows(reader, rows) => {
@@ -113,7 +113,7 @@ fn main() -> Result<(), Failed> {
     if let Reader::Rows(_, rows) = &mut reader {
         *rows = fields::Rows::default();
     }
-    // Alone, so that what is counted is its own; the connection is warm by now.
+    // Runs alone, so that only its own allocations are counted. The connection is warm by now.
     let region = Region::new(ALLOCATOR);
     let mut counted = None;
     let bytes = reader.read(way, || counted = Some(region.change()))?;
@@ -136,7 +136,7 @@ fn main() -> Result<(), Failed> {
             })
             .collect();
         ready.wait();
-        // The threads begin while this one may still sleep, so that they take the time.
+        // The threads may start before this one wakes up, so they measure the time.
         let times = running.into_iter().map(|it| it.join().expect("it does not panic"));
         let times = times.collect::<Result<Vec<_>, Failed>>()?;
         let start = times.iter().map(|(start, _)| *start).min().ok_or("no threads")?;

@@ -1,7 +1,7 @@
-//! A bare client of SQLite, without Roadstead: what the group commit is measured against.
+//! A bare client of SQLite, without Roadstead: the baseline for the group commit.
 //!
-//! Commits each row by itself, as a program does that has to answer for each of them, or every
-//! `--batch` rows, which is the most that could be had. Prints one JSON object.
+//! Commits each row separately, as a program does that must answer for each row, or every `--batch` rows, which is the
+//! maximum that is possible. Prints one JSON object.
 //!
 //! ```text
 //! cargo run --release -p roadstead-database --example row_by_row -- --seconds 5 /tmp/peer.db

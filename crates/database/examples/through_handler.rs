@@ -1,5 +1,5 @@
-//! The handler by itself, without the daemon: rows a second through reading, storing, committing
-//! and acknowledging. Compare with `row_by_row --batch N`.
+//! The handler alone, without the daemon: rows per second through parsing, storing, committing and acknowledging.
+//! Compare with `row_by_row --batch N`.
 //!
 //! ```text
 //! cargo run --release -p roadstead-database --example through_handler -- FILE BATCH SECONDS full

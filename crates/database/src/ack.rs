@@ -1,4 +1,4 @@
-//! The acknowledgement: a text with values of the record in it.
+//! The acknowledgement: a text with placeholders for values of the record.
 
 use crate::source::{Members, Source};
 use crate::{Action, DatabaseError, Job};
@@ -6,18 +6,18 @@ use crate::{Action, DatabaseError, Job};
 /// A part of the acknowledgement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
-    /// Stands as it is.
+    /// A fixed text.
     Text(Box<str>),
-    /// Takes the value.
+    /// A value of the record or of the request.
     Value(Source),
     /// The number of rows that were stored or changed.
     Rows,
-    /// What the statement returned in that column.
+    /// The value that the statement returned in this column.
     Returned(usize),
 }
 
-/// The acknowledgement of a job whose statement returns these columns. What reads is answered with
-/// its rows and has none.
+/// Returns the acknowledgement of a job whose statement returns these columns. A query has none, because it is answered
+/// with its rows.
 pub(crate) fn of(
     job: &Job,
     members: &mut Members,
@@ -29,8 +29,8 @@ pub(crate) fn of(
     }
 }
 
-/// Reads `template`: `{name}` stands for a value, `{{` and `}}` for the braces themselves. Names
-/// that records must have are noted in `members`.
+/// Parses `template`: `{name}` is replaced by a value, `{{` and `}}` by single braces. Names that records must have are
+/// added to `members`.
 pub(crate) fn parse(
     template: &str,
     members: &mut Members,

@@ -1,48 +1,45 @@
-//! What is done with a request, in the words of the settings.
+//! The action for a request, as the settings define it.
 
 use std::time::Duration;
 
 #[cfg(feature = "server")]
 use sql::PlainWrite;
 
-/// What is done with the requests of a pool, whichever database it is.
+/// How the requests of a pool are processed, for any database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// What is done with a request.
+    /// The action for a request.
     pub action: Action,
-    /// Statements that make what is missing, run each time a connection is opened.
+    /// Statements that create what is missing. They run each time a connection is opened.
     pub create: Option<String>,
-    /// How a request is read into named values.
+    /// How a request is parsed into named values.
     pub record: Record,
-    /// The reply after the commit. `{name}` stands for a value of the record (NULL is empty),
-    /// `{_id}`, `{_client}` and `{_at}` for those of the request, `{rows}` for the number of rows that
-    /// were stored or changed, `{{` and `}}` for braces. Of a statement that returns columns, their
-    /// names stand for those.
+    /// The reply after the commit. `{name}` is replaced by a value of the record (NULL is empty), `{_id}`, `{_client}`
+    /// and `{_at}` by those of the request, `{rows}` by the number of rows that were stored or changed, `{{` and `}}`
+    /// by single braces. If the statement returns columns, their names are replaced by the returned values.
     pub ack: String,
     /// What a commit waits for.
     pub sync: Sync,
-    /// How long a batch waits for a lock that another connection holds, before it fails.
+    /// The maximum time that a batch waits for a lock that another connection holds. Then the batch fails.
     pub lock_wait: Duration,
-    /// How long a batch that is known not to be stored is tried again, counted from its first
-    /// failure; zero: not at all. For servers: a file that fails is not tried again.
+    /// How long a batch that is known not to be stored is retried, counted from its first failure; zero: no retry. For
+    /// servers only: after an error of a file there is no retry.
     pub retry: Duration,
-    /// Whether rows whose COMMIT was lost are sent again where their key keeps them from being stored
-    /// twice. It does not where somebody else deletes stored rows.
+    /// Whether rows whose COMMIT was lost are sent again if their key prevents a second insert. The key does not
+    /// prevent it if another program deletes stored rows.
     pub resend: bool,
-    /// The table that keeps the rows which the database does not accept. It is made where it is
-    /// missing.
+    /// The table for rows that the database does not accept. It is created if it is missing.
     pub dead: Option<String>,
-    /// How many rows a request has to store or change.
+    /// The number of rows that a request must store or change.
     pub affected: Affected,
-    /// What becomes of a record with names that nothing takes.
+    /// How a record with unused names is treated.
     pub unknown_fields: UnknownFields,
-    /// Whether the log gets the details of errors, which may show values of other rows. Clients never
-    /// get them.
+    /// Whether the log contains the details of errors, which may show values of other rows. Clients never receive them.
     pub log_error_details: bool,
 }
 
 impl Job {
-    /// This action, with everything else as it is where the settings say nothing.
+    /// Returns a job with this action and the defaults of the settings.
     #[must_use]
     pub fn new(action: Action) -> Self {
         let unknown_fields = match action {
@@ -66,27 +63,27 @@ impl Job {
     }
 }
 
-/// What is done with a request.
+/// The action for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Its named values become a row. The fast path.
+    /// The named values of the request become a row. The fast path.
     Insert {
-        /// The table, a plain name.
+        /// The name of the table.
         table: String,
-        /// Its columns, which are also the names in the record.
+        /// The columns. The names in the record are the same.
         columns: Vec<String>,
-        /// What happens when the row is there already.
+        /// What happens when the row already exists.
         on_conflict: OnConflict,
     },
-    /// One statement that writes, prepared once, with `:name` parameters. The columns that it
-    /// returns are available to the acknowledgement, of its first row.
+    /// One statement that writes, prepared once, with `:name` parameters. The acknowledgement can use the columns that
+    /// it returns, with the values of the first returned row.
     Statement(String),
-    /// One statement that reads; the rows are the reply.
+    /// One statement that reads. Its rows are the reply.
     Query(Query),
 }
 
 impl Action {
-    /// An insert into `table` that refuses rows which are there already.
+    /// Returns an insert into `table` that rejects rows that already exist.
     #[must_use]
     pub fn insert<'c>(table: &str, columns: impl IntoIterator<Item = &'c str>) -> Self {
         Self::Insert {
@@ -96,7 +93,8 @@ impl Action {
         }
     }
 
-    /// The table that it writes to and its columns that get values of records. None where they are not known.
+    /// Returns the table that the action writes to, and its columns that get values of records. `None` if they are
+    /// unknown.
     #[cfg(feature = "server")]
     pub(crate) fn target(&self) -> Option<(String, Vec<String>)> {
         let (table, columns) = match self {
@@ -111,84 +109,84 @@ impl Action {
     }
 }
 
-/// A statement that reads, and how its rows leave.
+/// A statement that reads, and the format of its rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
     /// The statement, prepared once, with `:name` parameters.
     pub sql: String,
-    /// How the rows are written.
+    /// The format of the rows.
     pub rows: Format,
-    /// Rows of one reply at most; more end the query.
+    /// The maximum number of rows in one reply. A query with more rows is ended.
     pub rows_max: usize,
-    /// Bytes of one reply at most; more end the query.
+    /// The maximum size of one reply, in bytes. A query with a larger reply is ended.
     pub reply_max: usize,
 }
 
 impl Query {
-    /// This statement, with everything else as it is where the settings say nothing.
+    /// Returns a query with this statement and the defaults of the settings.
     #[must_use]
     pub fn new(sql: &str) -> Self {
         Self { sql: sql.to_owned(), rows: Format::Json, rows_max: 10_000, reply_max: 1 << 20 }
     }
 }
 
-/// How the rows of a query are written.
+/// The format of the rows of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// One line: a JSON array with an object for each row.
+    /// One line: a JSON array with one object per row.
     Json,
-    /// A line of JSON for each row, with its end.
+    /// One line of JSON per row, including the line end.
     Lines,
-    /// A line of TSV for each row, with its end and without the names.
+    /// One line of TSV per row, including the line end, without the names.
     Tsv,
 }
 
-/// What happens when a row is there already.
+/// What happens when a row already exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OnConflict {
-    /// The row is refused.
+    /// The new row is rejected.
     Refuse,
-    /// Where a row has the same values in the columns of this key, it stays, and the request is
-    /// acknowledged. A conflict on any other key refuses the row.
+    /// If a row has the same values in the columns of this key, it is kept, and the request is acknowledged. A row that
+    /// conflicts on any other key is rejected.
     Nothing(Vec<String>),
 }
 
-/// How many rows a request has to store or change.
+/// The number of rows that a request must store or change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Affected {
-    /// At least one, or the request is refused and nothing of it stays.
+    /// At least one. Otherwise the request is rejected and none of its effects remain.
     Row,
     /// Any number, for triggers and rules that put rows elsewhere.
     Any,
 }
 
-/// What becomes of a record with names that are neither columns, parameters nor in the acknowledgement.
+/// How a record with names that are neither columns, parameters nor in the acknowledgement is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnknownFields {
-    /// The request is refused.
+    /// The request is rejected.
     Reject,
-    /// Their values are left out.
+    /// The values of these names are ignored.
     Ignore,
 }
 
-/// How a request is read into named values.
+/// How a request is parsed into named values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record {
-    /// One JSON object, read as [`fields::json`] says.
+    /// One JSON object, parsed by [`fields::json`].
     Json,
-    /// One line of values, read as [`fields::tsv`] says: the columns of the insert, or the
-    /// parameters of the statement, in their order and without those of the request itself.
+    /// One line of values, parsed by [`fields::tsv`]: the columns of the insert, or the parameters of the statement, in
+    /// their order and without those of the request itself.
     Tsv,
-    /// One line of logfmt, read as [`fields::logfmt`] says.
+    /// One line of logfmt, parsed by [`fields::logfmt`].
     Logfmt,
 }
 
 /// What a commit waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
-    /// The disk has it: an acknowledged row survives a power cut.
+    /// The data is on disk: an acknowledged row survives a power failure.
     Full,
-    /// The system has it: an acknowledged row survives a crash of ours, and a power cut may lose
-    /// the last ones.
+    /// The operating system or the server has the data: an acknowledged row survives a crash of the daemon. A power
+    /// failure may lose the last rows.
     Normal,
 }

@@ -1,4 +1,4 @@
-//! The connection of a handler: opened when it is needed, given up when it fails.
+//! The connection of a handler. It is opened on demand and dropped when it fails.
 
 use std::sync::Arc;
 use std::thread;
@@ -11,30 +11,30 @@ use crate::link::{Driver, Link, Setup};
 use crate::logins::{self, PAUSE_FIRST, PAUSE_MAX};
 use crate::rows::Shape;
 
-/// During a pause, a handler checks this often whether to stop.
+/// The interval at which a handler checks during a pause whether to stop.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// How often a handler opens another connection while the table of letters takes none.
+/// The interval at which a handler opens another connection while the dead-letter table cannot be used.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 /// The connection of a handler.
 #[derive(Debug)]
 pub(crate) struct Connection<L> {
-    /// None after an error that spoils a connection, until the next attempt.
+    /// `None` after an error that spoils the connection, until the next attempt.
     link: Option<L>,
     shape: Arc<Shape>,
-    /// When the first attempt failed since the last one that succeeded.
+    /// The time of the first failed attempt since the last success.
     failing: Option<Instant>,
-    /// Pauses since then that did not wait for a login.
+    /// The number of pauses since then that did not wait for a login.
     pauses: u32,
-    /// It was opened after a failure, and nothing has succeeded on it yet.
+    /// The connection was opened after a failure, and nothing has succeeded on it yet.
     unproven: bool,
-    /// The server answered with an error that another connection may not meet. The link is used until
-    /// the back-off allows a login, because the error may have been about one row.
+    /// The server answered with an error that might not occur on another connection. The link is used until the
+    /// back-off allows a login, because the error may concern only one row.
     doubted: bool,
-    /// The table of letters took none: another connection may find it repaired, or makes it.
+    /// The dead-letter table could not be used. Another connection may find it repaired, or creates it.
     is_unfit: bool,
-    /// When that was looked for last.
+    /// The time of the last connection that checked this.
     looked: Option<Instant>,
 }
 
@@ -55,21 +55,21 @@ impl<L: Link> Connection<L> {
         }
     }
 
-    /// What its rows are like, also while there is no connection.
+    /// The shape of the rows. It is available without a connection too.
     pub(crate) const fn shape(&self) -> &Arc<Shape> {
         &self.shape
     }
 
-    /// The link, if it is open.
+    /// Returns the link, if it is open.
     pub(crate) const fn link(&mut self) -> Option<&mut L> {
         self.link.as_mut()
     }
 
-    /// The link, opened anew where the last one failed and the back-off of the pool allows a login, or
-    /// where its table of letters took none. A link that can be used stays where no other can be opened.
+    /// Returns the link. It is opened again if the last one failed and the back-off of the pool allows a login, or if
+    /// its dead-letter table could not be used. A usable link is kept if no other one can be opened.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Returns the reason why there is no link.
     pub(crate) fn open<D: Driver<Link = L>>(&mut self, setup: &Setup<D>) -> Result<&mut L, Fault> {
         let looks = self.is_unfit && self.looked.is_none_or(|it| it.elapsed() >= LOOK_AGAIN);
         if looks {
@@ -93,24 +93,24 @@ impl<L: Link> Connection<L> {
         Ok(self.link.as_mut().expect("it was opened just now"))
     }
 
-    /// The table of letters took none. Now and then another connection looks whether it is as it should be.
+    /// Records that the dead-letter table could not be used. From time to time another connection checks it.
     pub(crate) const fn note_unfit(&mut self) {
         self.is_unfit = true;
     }
 
-    /// Gives the link up because its statement no longer fits its table.
+    /// Drops the link, because its statement no longer fits its table.
     pub(crate) fn discard(&mut self) {
         self.link = None;
         self.doubted = false;
     }
 
-    /// An attempt failed. A link that is spoiled by that is given up, or doubted where the server
+    /// Records a failed attempt. A link that is spoiled by the error is dropped, or marked as doubted if the server
     /// answered on it.
     pub(crate) fn failed<D: Driver<Link = L>>(&mut self, setup: &Setup<D>, fault: &Fault) {
         if fault.again || fault.blame.spoils_connection() {
             self.failing.get_or_insert_with(Instant::now);
         }
-        // Without a link it was the login that failed, which is noted already.
+        // Without a link, the login failed. It is recorded already.
         if fault.blame.spoils_connection() && self.link.is_some() {
             self.doubted = fault.answered && fault.again;
             if !self.doubted {
@@ -120,7 +120,7 @@ impl<L: Link> Connection<L> {
         }
     }
 
-    /// An attempt succeeded.
+    /// Records a successful attempt.
     pub(crate) fn worked<D: Driver<Link = L>>(&mut self, setup: &Setup<D>) {
         self.failing = None;
         self.pauses = 0;
@@ -132,17 +132,16 @@ impl<L: Link> Connection<L> {
         }
     }
 
-    /// How much longer a request is tried again that was received at `at_us` (microseconds since the
-    /// Unix epoch). `retry_timeout` counts from the first failure, and for a request that was received later
-    /// from then.
+    /// Returns how much longer a request is retried that was received at `at_us` (microseconds since the Unix epoch).
+    /// `retry_timeout` counts from the first failure or, for a request that was received later, from its receipt.
     pub(crate) fn time_left(&self, retry: Duration, at_us: i64) -> Duration {
         let Some(since) = self.failing else { return retry };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         time_left(retry, since.elapsed(), now, at_us)
     }
 
-    /// Waits until another attempt is worthwhile, at most for `limit`. False when there is no time
-    /// left, or nobody wants another attempt.
+    /// Waits until another attempt is useful, at most for `limit`. Returns false if there is no time left, or if a stop
+    /// is requested.
     pub(crate) fn wait<D>(&mut self, setup: &Setup<D>, limit: Duration, stop: &Stop) -> bool {
         if limit.is_zero() {
             return false;
@@ -160,7 +159,7 @@ impl<L: Link> Connection<L> {
         })
     }
 
-    /// Waits shortly before a login that follows one that succeeded. False when nobody wants another attempt.
+    /// Waits for a short time before a login that follows a successful one. Returns false if a stop is requested.
     pub(crate) fn pause<D>(&self, setup: &Setup<D>, stop: &Stop) -> bool {
         let pause = logins::shortened(PAUSE_FIRST, logins::random());
         sleep(stop, |elapsed| {
@@ -174,14 +173,14 @@ impl<L: Link> Connection<L> {
         self.link.is_none()
     }
 
-    /// For tests that bring a connection into a state that no request can.
+    /// For tests that bring a connection into a state that no request can cause.
     #[cfg(test)]
     pub(crate) const fn slot(&mut self) -> &mut Option<L> {
         &mut self.link
     }
 }
 
-/// Waits until `left` of the time that has passed is nothing. False when nobody wants another attempt.
+/// Waits until `left`, called with the elapsed time, returns zero. Returns false if a stop is requested.
 fn sleep(stop: &Stop, left: impl Fn(Duration) -> Duration) -> bool {
     let since = Instant::now();
     loop {
@@ -196,8 +195,8 @@ fn sleep(stop: &Stop, left: impl Fn(Duration) -> Duration) -> bool {
     }
 }
 
-/// What is left of `retry_timeout` at `now`, `failing` after the first failure, for a request that was received
-/// at `at_us`.
+/// Returns the rest of `retry_timeout` at `now`, which is `failing` after the first failure, for a request that was
+/// received at `at_us`.
 fn time_left(retry: Duration, failing: Duration, now: Duration, at_us: i64) -> Duration {
     let received = Duration::from_micros(at_us.max(0).unsigned_abs());
     retry.saturating_sub(failing.min(now.saturating_sub(received)))

@@ -1,4 +1,4 @@
-//! A database with what is done with its requests, whichever kind it is.
+//! A database with the action for its requests, independent of its kind.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use crate::link::{Driver, Setup};
 use crate::reading::{QueryHandler, Reader};
 use crate::{Action, DatabaseError};
 
-/// Makes the handlers of a pool that stands before a database.
+/// Makes the handlers of a pool with a database.
 #[derive(Clone)]
 pub struct Database(Arc<dyn Kind>);
 
-/// What does not depend on the driver.
+/// The operations that do not depend on the driver.
 trait Kind: Send + Sync {
     fn check(&self, may_make: bool) -> Result<Vec<String>, DatabaseError>;
     fn handler(self: Arc<Self>) -> Result<Box<dyn Handler>, DatabaseError>;
@@ -35,18 +35,18 @@ impl Database {
         Self(setup)
     }
 
-    /// Connects as a handler would, makes what `create` says, prepares the statement, and closes the
-    /// connection again. To be called at start, so that a wrong name is told at once.
+    /// Connects as a handler would, runs `create`, prepares the statement, and closes the connection. Called at
+    /// startup, so that a wrong name is reported immediately.
     ///
     /// # Errors
-    /// What an operator has to mend: a missing table or column is named, with those that exist.
+    /// Returns what an operator must fix: a missing table or column is named, together with the existing ones.
     pub fn check(&self) -> Result<(), DatabaseError> {
         self.0.check(true).map(drop)
     }
 
-    /// The same for a command beside the daemon: it makes no database file, and says so where there is none.
-    /// It also says what in the settings of the server lets a power failure take rows that were
-    /// acknowledged, though [`Job::sync`](crate::Job) asks that it takes none. A sentence for each.
+    /// The same check for a command beside the daemon: it creates no database file, and reports a missing one. Returns
+    /// one sentence for each setting of the server because of which a power failure may lose acknowledged rows,
+    /// although [`Job::sync`](crate::Job) requires that it loses none.
     ///
     /// # Errors
     /// As [`check`](Self::check).
@@ -54,18 +54,18 @@ impl Database {
         self.0.check(false)
     }
 
-    /// The rows that were refused and kept. Makes no database file.
+    /// Opens the dead letters. Creates no database file.
     ///
     /// # Errors
-    /// When none are kept, or as [`check`](Self::check).
+    /// Returns an error if the pool keeps no dead letters. Otherwise as [`check`](Self::check).
     pub fn letters(&self) -> Result<Letters, DatabaseError> {
         self.0.letters()
     }
 
-    /// A connection for the query of the settings, without a handler.
+    /// Opens a connection for the query of the settings, without a handler.
     ///
     /// # Errors
-    /// When the settings have no query, or as [`check`](Self::check).
+    /// Returns an error if the settings have no query. Otherwise as [`check`](Self::check).
     pub fn reader(&self) -> Result<Reader, DatabaseError> {
         self.0.reader()
     }

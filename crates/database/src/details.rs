@@ -1,13 +1,13 @@
-//! Details of errors in the log, where the configuration asks for them.
+//! Details of errors in the log, if the configuration enables them.
 
 use std::time::{Duration, Instant};
 
 use crate::fault::Fault;
 
-/// Entries in each second at most. A client that sends bad rows must not fill the log.
+/// The maximum number of entries per second. A client that sends bad rows must not fill the log.
 const ENTRIES_MAX: u32 = 10;
 
-/// Writes what databases say beyond what clients get.
+/// Logs the parts of database errors that clients do not receive.
 #[derive(Debug)]
 pub(crate) struct DetailLog {
     enabled: bool,
@@ -21,7 +21,7 @@ impl DetailLog {
         Self { enabled, since: None, entries: 0, dropped: 0 }
     }
 
-    /// Writes an error with its details, if it has any.
+    /// Logs an error with its details, if it has any.
     pub(crate) fn write(&mut self, database: &str, code: &str, text: &str, detail: &str) {
         if detail.is_empty() {
             return;
@@ -30,14 +30,14 @@ impl DetailLog {
         tracing::warn!(database, code, detail, dropped, "{text}");
     }
 
-    /// Writes that `rows` rows may be stored or not, because they could not be rolled back.
+    /// Logs that the outcome of `rows` rows is unknown, because they could not be rolled back.
     pub(crate) fn error(&mut self, database: &str, rows: usize, fault: &Fault) {
         let Some(dropped) = self.admit(Instant::now()) else { return };
         let error = fault.for_operators();
         tracing::error!(database, rows, error, dropped, "rows have no known outcome");
     }
 
-    /// Whether there is room for an entry at `now`, and how many there was none for before it.
+    /// Checks whether the limit allows an entry at `now`. Returns the number of entries that were dropped before it.
     fn admit(&mut self, now: Instant) -> Option<u64> {
         if !self.enabled {
             return None;

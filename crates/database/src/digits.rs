@@ -1,5 +1,4 @@
-//! Values of one row that come as no text and leave as one, in one buffer that is used again for the
-//! next row.
+//! Text forms of the values of one row that are not text, in one buffer that is reused for the next row.
 
 use std::fmt::Display;
 use std::io::Write as _;
@@ -7,7 +6,7 @@ use std::io::Write as _;
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 
-/// Texts of numbers and the like, each known by the order in which it was added.
+/// Texts of numbers and similar values, in the order in which they were added.
 #[derive(Debug, Default)]
 pub(crate) struct Digits {
     bytes: Vec<u8>,
@@ -25,7 +24,7 @@ impl Digits {
         self.ends.push(self.bytes.len());
     }
 
-    /// Bytes that are no text, in base64 with its padding (RFC 4648, section 4).
+    /// Appends bytes that are not text, in base64 with padding (RFC 4648, section 4).
     pub(crate) fn push_base64(&mut self, bytes: &[u8]) {
         self.push(Base64Display::new(bytes, &STANDARD));
     }

@@ -1,16 +1,16 @@
-//! What a statement did for each row: how many rows it stored or changed, and what it returned.
+//! The effects of a statement per row: how many rows it stored or changed, and what it returned.
 
 use fields::{Case, Rows, Schema, Value};
 
 use crate::Affected;
 use crate::fault::Fault;
 
-/// What the rows of one part did, in their order.
+/// The effects of the rows of one part, in their order.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
-    /// The acknowledgements need it.
+    /// The acknowledgements need the effects.
     wanted: bool,
-    /// Whoever asks needs the counts, whatever acknowledgements need.
+    /// The caller needs the counts in any case.
     counts_always: bool,
     counts: Vec<u64>,
     /// The first row that each statement returned.
@@ -18,13 +18,13 @@ pub(crate) struct Effects {
 }
 
 impl Effects {
-    /// Effects that count in any case.
+    /// Returns effects that always count.
     pub(crate) fn counting() -> Self {
         Self { counts_always: true, ..Self::default() }
     }
 
-    /// Forgets everything. `columns` are those that statements return and acknowledgements name;
-    /// none are kept unless `wanted`.
+    /// Clears the effects. `columns` are those that statements return and acknowledgements name. Nothing is kept unless
+    /// `wanted`.
     pub(crate) fn begin<N: fields::AsName>(
         &mut self,
         wanted: bool,
@@ -35,12 +35,12 @@ impl Effects {
         self.returned.reshape(Schema::new(columns, Case::Exact));
     }
 
-    /// Whether the count of each single row is wanted.
+    /// Whether the count of each single row is needed.
     pub(crate) const fn are_wanted(&self) -> bool {
         self.wanted
     }
 
-    /// Notes how many rows the statement of the next row stored or changed, and what it returned.
+    /// Records how many rows the statement of the next row stored or changed, and what it returned.
     pub(crate) fn push<'v>(
         &mut self,
         count: u64,
@@ -60,23 +60,23 @@ impl Effects {
             .map_err(|error| Fault::new(crate::fault::Blame::Statement, &error.to_string()))
     }
 
-    /// How many columns are kept.
+    /// Returns the number of columns that are kept.
     pub(crate) fn columns(&self) -> usize {
         self.returned.schema().len()
     }
 
-    /// Of row number `index` of the part: the count.
+    /// Returns the count of row number `index` of the part.
     pub(crate) fn count(&self, index: usize) -> u64 {
         self.counts.get(index).copied().unwrap_or_default()
     }
 
-    /// Of row number `index` of the part: what was returned for that column.
+    /// Returns what row number `index` of the part returned for this column.
     pub(crate) fn returned(&self, index: usize, column: usize) -> Value<'_> {
         self.returned.value(index, column).unwrap_or(Value::Null)
     }
 }
 
-/// The rows whose statement stored or changed nothing, where each row has to.
+/// The rows whose statement stored or changed nothing, if each row must.
 #[derive(Debug)]
 pub(crate) struct Idle {
     affected: Affected,
@@ -88,14 +88,14 @@ impl Idle {
         Self { affected, rows: Vec::new() }
     }
 
-    /// Notes that the statement of `row` stored or changed `count` rows.
+    /// Records that the statement of `row` stored or changed `count` rows.
     pub(crate) fn note(&mut self, row: usize, count: u64) {
         if count == 0 && self.affected == Affected::Row {
             self.rows.push(row);
         }
     }
 
-    /// The fault of all these rows, if there are any.
+    /// Returns the fault of all these rows, if there are any.
     pub(crate) fn fault(self, of_one: impl FnOnce() -> Fault) -> Result<(), Fault> {
         if self.rows.is_empty() { Ok(()) } else { Err(of_one().at_all(self.rows)) }
     }

@@ -1,4 +1,4 @@
-//! What an operator has to mend before a database can be used.
+//! Errors that an operator must fix before a database can be used.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,115 +6,116 @@ use std::sync::Arc;
 
 use crate::text::listed;
 
-/// Why a database cannot be used as it was set up.
+/// The reason why a database cannot be used as configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatabaseError {
-    /// The path is empty or names a database in memory, which no other connection could see.
+    /// The path is empty or names a database in memory, which no other connection can see.
     NotAFile(PathBuf),
-    /// There is no file and no `create` that would make its table.
+    /// The file does not exist, and there is no `create` that would make its table.
     NoFile(PathBuf),
-    /// There is no such file, which the daemon would make.
+    /// The file does not exist. The daemon would create it.
     NotMade(PathBuf),
-    /// It cannot be opened; the text is the database's own.
+    /// The file cannot be opened. The text is that of the database.
     Open(PathBuf, Arc<str>),
-    /// It can be read and not written.
+    /// The file can be read but not written.
     ReadOnly(PathBuf),
-    /// The server named first cannot be reached, or takes nobody at the moment; the text says why.
+    /// The server cannot be reached, or accepts no connection at the moment. The first text names the server, the
+    /// second gives the reason.
     Unreachable(String, Arc<str>),
-    /// The server named first does not let us in, or not so; the text says why.
+    /// The server denies access, or access in this way. The first text names the server, the second gives the reason.
     Denied(String, Arc<str>),
-    /// The statements of `create` failed; the text is the database's own.
+    /// The statements of `create` failed. The text is that of the database.
     Create(Arc<str>),
-    /// There is no such table.
+    /// The table does not exist.
     NoTable {
-        /// The one that was named.
+        /// The table that was named.
         table: String,
-        /// Those that exist.
+        /// The tables that exist.
         tables: Vec<String>,
     },
     /// The table has no such column.
     NoColumn {
-        /// The one that was named.
+        /// The column that was named.
         column: String,
-        /// Of which table.
+        /// The table.
         table: String,
-        /// Those that it has.
+        /// The columns of the table.
         columns: Vec<String>,
     },
-    /// The table has a column that must have a value and gets none.
+    /// The table has a column that requires a value and gets none.
     Unset {
-        /// Which column.
+        /// The column.
         column: String,
-        /// Of which table.
+        /// The table.
         table: String,
     },
     /// The table has no such key.
     NoKey {
         /// The columns that were named.
         key: String,
-        /// Of which table.
+        /// The table.
         table: String,
-        /// The columns of those that it has.
+        /// The columns of each key of the table.
         keys: Vec<String>,
     },
-    /// The acknowledgement names a column that the statement returns in a form that is not read.
+    /// The acknowledgement names a returned column of a type that cannot be decoded.
     Returned {
-        /// Which column.
+        /// The column.
         column: String,
-        /// Its type.
+        /// The type of the column.
         of: String,
     },
-    /// The column does not take what it would be given.
+    /// The column does not accept the value that it would get.
     Type {
-        /// Which column.
+        /// The column.
         column: String,
-        /// Its type.
+        /// The type of the column.
         of: String,
-        /// What it would be given.
+        /// The value that it would get.
         given: String,
     },
-    /// The table's engine has no transactions, or not those of this server.
+    /// The engine of the table has no transactions, or its transactions are on another server.
     Engine {
-        /// Which table.
+        /// The table.
         table: String,
-        /// Its engine.
+        /// The engine of the table.
         engine: String,
-        /// A `statement` names it, and no `insert`.
+        /// The table is named by a `statement`, not by an `insert`.
         is_statement: bool,
     },
-    /// The table of dead letters cannot be used; the text is the database's own.
+    /// The dead-letter table cannot be used. The texts are its name and the reason of the database.
     Dead(String, Arc<str>),
-    /// There is no table of dead letters.
+    /// The pool has no dead-letter table.
     NoDead,
-    /// The dead letters cannot be read or changed now; the text is the database's own.
+    /// The dead letters cannot be read or changed now. The text is that of the database.
     Letters(Arc<str>),
-    /// An `insert` without columns, or with a name that is empty, doubled or holds a NUL.
+    /// An `insert` without columns, or with a name that is empty, duplicate or contains a NUL.
     Columns(&'static str, String),
-    /// A name of a value that is longer than a record can have one.
+    /// The name of a value is longer than a name in a record can be.
     NameLength(String),
-    /// The statement cannot be used; the text says why.
+    /// The statement cannot be used. The text gives the reason.
     Statement(Arc<str>),
-    /// The same, where the byte of the statement, counted from 0, is known that it is about.
+    /// The statement cannot be used. The number is the byte of the statement that causes the error, counted from 0.
     StatementAt(Arc<str>, usize),
-    /// The acknowledgement names a value that a line of TSV does not have.
+    /// The acknowledgement names a value that a line of TSV does not contain.
     NotInRecord {
-        /// The one that was named.
+        /// The name.
         name: String,
-        /// Those that the line has.
+        /// The names of the values in the line.
         columns: Vec<String>,
     },
-    /// The acknowledgement is not a template: why, and at which byte, counted from 1.
+    /// The acknowledgement is not a valid template: the reason, and the byte, counted from 1.
     Ack(&'static str, usize),
 }
 
-/// The option that an error is about, by the names of the settings.
+/// The option that an error concerns, by its name in the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum About<'a> {
     /// `database`.
     Database,
     /// `create`.
     Create,
-    /// `insert`, all of it.
+    /// `insert`, the whole table.
     Insert,
     /// `insert.table`.
     Table,
@@ -128,12 +129,12 @@ pub enum About<'a> {
     Dead,
 }
 
-/// Whether tables of this engine are on another server.
+/// Whether tables of this engine store their rows on another server.
 pub(crate) fn is_elsewhere(engine: &str) -> bool {
     ["federated", "spider"].iter().any(|it| engine.eq_ignore_ascii_case(it))
 }
 
-/// What an engine lacks, for people.
+/// Returns what an engine lacks, for messages.
 pub(crate) fn lack(engine: &str) -> &'static str {
     match is_elsewhere(engine) {
         true => "stores rows on another server and may not roll them back",
@@ -142,18 +143,18 @@ pub(crate) fn lack(engine: &str) -> &'static str {
 }
 
 impl DatabaseError {
-    /// Whether time may mend it.
+    /// Whether the error may go away without a change by the operator.
     #[must_use]
     pub const fn is_for_now(&self) -> bool {
         matches!(self, Self::Unreachable(..))
     }
 
-    /// Whether rows that are written cannot be rolled back.
+    /// Whether the error is that written rows cannot be rolled back.
     pub(crate) const fn is_of_engine(&self) -> bool {
         matches!(self, Self::Engine { .. })
     }
 
-    /// What a client gets: no paths, servers or users. The log has the rest.
+    /// Returns what a client receives: no paths, servers or users. The log has the details.
     #[must_use]
     pub(crate) const fn for_clients(&self) -> &'static str {
         match self {
@@ -168,7 +169,7 @@ impl DatabaseError {
         }
     }
 
-    /// An error of the statement, about that byte of it where it is known.
+    /// Returns an error of the statement, at a byte of the statement if it is known.
     pub(crate) fn statement(text: &str, at: Option<usize>) -> Self {
         match at {
             Some(at) => Self::StatementAt(text.into(), at),
@@ -176,7 +177,7 @@ impl DatabaseError {
         }
     }
 
-    /// Which byte of the statement it is about, counted from 0, where that is known.
+    /// Returns the byte of the statement that causes the error, counted from 0, if it is known.
     #[must_use]
     pub const fn byte(&self) -> Option<usize> {
         match self {
@@ -185,7 +186,7 @@ impl DatabaseError {
         }
     }
 
-    /// Which option has to be looked at.
+    /// Returns the option that the operator must check.
     #[must_use]
     pub fn about(&self) -> About<'_> {
         match self {

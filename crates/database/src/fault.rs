@@ -1,76 +1,74 @@
-//! Errors of a database by whose they are.
+//! Errors of a database, classified by their cause.
 //!
-//! Each driver sorts the errors of its database into these; what follows from them is decided once,
-//! in [`crate::handler`].
+//! Each driver classifies the errors of its database. The consequences are decided in one place, [`crate::handler`].
 
 use exchange::Cause;
 
 use crate::text::{one_line, shortened};
 
-/// Bytes of the details of an error that are kept at most.
+/// The maximum size of the details of an error that are kept, in bytes.
 const DETAIL_BYTES_MAX: usize = 2000;
 
-/// Whose an error is.
+/// The cause of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Blame {
-    /// The row's: this one is not accepted, others may be.
+    /// The row: it is not accepted, but other rows may be.
     Row,
-    /// Another connection's, which holds a lock.
+    /// Another connection, which holds a lock.
     Busy,
-    /// Nobody's: two transactions met, and this one was undone.
+    /// A conflict of two transactions. This one was undone.
     Conflict,
-    /// Another server's, which the row needs (a foreign table), or a trigger's that raises such an
-    /// error. This server works, and may accept other rows.
+    /// Another server, which the row needs (a foreign table), or a trigger that raises such an error. This server
+    /// works, and may accept other rows.
     Foreign,
-    /// Ours: nobody wants the answers any more.
+    /// The daemon: the answers are no longer needed.
     Stopped,
-    /// The statement's: its table has changed under it, or it may not be used.
+    /// The statement: its table has changed, or it may not be used.
     Statement,
-    /// A limit of the database's machine or of its configuration.
+    /// A resource limit of the database's machine or of its configuration.
     Full,
     /// The database can no longer be written or opened.
     Access,
-    /// The database or the machine is broken; the connection is not to be trusted.
+    /// The database or the machine is broken. The connection cannot be relied on.
     Broken,
-    /// The connection is gone.
+    /// The connection is lost.
     Lost,
 }
 
 impl Blame {
-    /// Whether the connection must be opened again before it is used again.
+    /// Whether the connection must be opened again before the next use.
     pub(crate) const fn spoils_connection(self) -> bool {
         matches!(self, Self::Access | Self::Broken | Self::Lost)
     }
 }
 
-/// An error with a text for a person, on one line. The text may go to a client: it has no values but
-/// those that the client may have sent, as far as the database tells them apart.
+/// An error with a message on one line. The message may be sent to a client: it contains only values that the client
+/// may have sent, as far as the database distinguishes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) blame: Blame,
-    /// The rows are not stored, and to try again, on a new connection where this one is spoiled, may
-    /// help.
+    /// The rows are not stored, and a retry may succeed, on a new connection if this one is spoiled.
     pub(crate) again: bool,
-    /// What the database calls it; empty where we do.
+    /// The error code of the database. It is empty for errors of the daemon.
     pub(crate) code: Box<str>,
     pub(crate) text: String,
-    /// What else the database says: values of other columns and rows, statements, functions. For the
-    /// operator alone. Empty where there is no more.
+    /// Further text of the database: values of other columns and rows, statements, functions. For the operator only.
+    /// Empty if there is none.
     pub(crate) detail: Box<str>,
-    /// How the request of the row ends.
+    /// The cause with which the request of the row ends.
     pub(crate) cause: Cause,
-    /// Which rows it was, in their order, where the driver knows.
+    /// The rows that caused the error, in their order, if the driver knows them.
     pub(crate) rows: Vec<usize>,
-    /// The database gave it in answer to a statement that stores rows, and the connection goes on: the
-    /// error may be about one of the rows, whatever its code says.
+    /// The database answered a statement that stores rows with this error, and the connection is still open. So the
+    /// error may concern one of the rows, even if its code does not say so.
     pub(crate) answered: bool,
-    /// Its cause may be that the statement was prepared for columns that have changed since.
+    /// A possible cause is that the columns have changed since the statement was prepared.
     pub(crate) of_types: bool,
-    /// The text is what the database, or a trigger in it, answered to rows. It may cite values of one of
-    /// them, so it is for a row that was tried alone; all others get [`Fault::for_others`].
+    /// The message is an answer of the database, or of a trigger in it, to rows. It may cite values of one of them, so
+    /// it is only for a row that was tried alone. All other rows get [`Fault::for_others`].
     pub(crate) cites: bool,
-    /// What was written cannot be rolled back, as a table has no transactions. Nobody knows which rows
-    /// are stored, and none is sent again.
+    /// Written rows cannot be rolled back, because a table has no transactions. It is unknown which rows are stored,
+    /// and none is sent again.
     pub(crate) kept: bool,
 }
 
@@ -91,35 +89,35 @@ impl Fault {
         }
     }
 
-    /// A row was not stored, without an error.
+    /// Returns the fault of a row that was not stored although no error was reported.
     pub(crate) fn ignored() -> Self {
         let text = "the database did not store the row and reported no error";
         Self { cause: Cause::Ignored, ..Self::new(Blame::Row, text) }
     }
 
-    /// Rows could not be rolled back.
+    /// Returns the fault of rows that could not be rolled back.
     pub(crate) fn kept(text: &str) -> Self {
         Self { kept: true, ..Self::new(Blame::Broken, text) }
     }
 
-    /// A statement changed no row.
+    /// Returns the fault of a statement that changed no row.
     pub(crate) fn no_row() -> Self {
         Self { cause: Cause::NoRow, ..Self::new(Blame::Row, "the statement changed no row") }
     }
 
-    /// What else the database says, for the operator alone.
+    /// Adds further text of the database, for the operator only.
     pub(crate) fn detailed(mut self, detail: &str) -> Self {
         self.detail = shortened(detail, DETAIL_BYTES_MAX).into();
         self
     }
 
-    /// What a client gets: the text, and the code of the database where there is one.
+    /// Returns what a client receives: the message, and the code of the database if there is one.
     pub(crate) fn for_clients(&self) -> String {
         for_clients(&self.text, &self.code)
     }
 
-    /// The fault for rows that were not tried alone: its class and code in our words. What the database
-    /// said goes to the details.
+    /// Returns the fault for rows that were not tried alone: its class and code in the daemon's words. The text of the
+    /// database is moved to the details.
     pub(crate) fn for_others(&self) -> Self {
         if !self.cites {
             return self.clone();
@@ -132,13 +130,13 @@ impl Fault {
         Self { text, cites: false, ..self.clone() }.detailed(&detail)
     }
 
-    /// What kind of error it is.
+    /// Returns the class of the error.
     fn class(&self) -> &'static str {
         match (self.blame, &*self.code) {
-            // Of PostgreSQL; of MySQL and MariaDB.
+            // Codes of PostgreSQL; of MySQL and MariaDB.
             (_, "25006" | "1290" | "1836") => "the database is read-only",
             (Blame::Row, _) => "a row was rejected",
-            // The server of a foreign table answered so when it committed.
+            // The server of a foreign table gave this answer during its commit.
             (Blame::Lost, code) if is_of_a_row(code) => "a row was rejected",
             (Blame::Busy, _) => "another connection holds a lock",
             (Blame::Conflict, _) => "a conflict with another transaction",
@@ -152,76 +150,76 @@ impl Fault {
         }
     }
 
-    /// What an operator gets: all that the database said.
+    /// Returns what an operator receives: the complete text of the database.
     pub(crate) fn for_operators(&self) -> String {
         for_operators(&self.text, &self.detail)
     }
 
-    /// To try again may help.
+    /// Marks that a retry may succeed.
     pub(crate) fn again(mut self) -> Self {
         self.again = true;
         self
     }
 
-    /// What the database calls it.
+    /// Sets the error code of the database.
     pub(crate) fn coded(mut self, code: &str) -> Self {
         self.code = code.into();
         self
     }
 
-    /// It was this row.
+    /// Sets this row as the cause.
     pub(crate) fn at(self, row: usize) -> Self {
         self.at_all(vec![row])
     }
 
-    /// It was these rows.
+    /// Sets these rows as the cause.
     pub(crate) fn at_all(mut self, rows: Vec<usize>) -> Self {
         self.rows = rows;
         self
     }
 
-    /// The database answered so, and the connection goes on.
+    /// Sets whether the database answered with this error and the connection is still open.
     pub(crate) fn answered(mut self, answered: bool) -> Self {
         self.answered = answered;
         self
     }
 
-    /// The columns may have changed since the statement was prepared.
+    /// Sets whether the columns may have changed since the statement was prepared.
     pub(crate) fn of_types(mut self, of_types: bool) -> Self {
         self.of_types = of_types;
         self
     }
 
-    /// As the fault of a statement of our own. No row has to do with it, whatever the server says.
+    /// Converts the fault to that of a statement of the daemon. No row is the cause, whatever the server reports.
     #[cfg(feature = "server")]
     pub(crate) fn of_our_own(self) -> Self {
         let blame = if self.again { self.blame } else { Blame::Broken };
         Self { blame, cites: false, answered: false, ..self }
     }
 
-    /// The database said it in answer to rows.
+    /// Marks that the database answered rows with this error.
     pub(crate) fn citing(mut self) -> Self {
         self.cites = true;
         self
     }
 
-    /// Stopped between two steps of ours.
+    /// Returns the fault of a stop between two steps.
     pub(crate) fn stopped() -> Self {
         Self::new(Blame::Stopped, "stopped before the commit")
     }
 }
 
-/// Whether an SQLSTATE is about values: data exceptions, constraints and check options.
+/// Whether an SQLSTATE concerns values: data exceptions, constraints and check options.
 fn is_of_a_row(code: &str) -> bool {
     code.len() == 5 && matches!(code.get(..2), Some("22" | "23" | "44"))
 }
 
-/// What a client gets of an error with this text and code.
+/// Returns what a client receives for an error with this text and code.
 pub(crate) fn for_clients(text: &str, code: &str) -> String {
     if code.is_empty() { text.to_owned() } else { format!("{text} ({code})") }
 }
 
-/// What an operator gets of an error with this text and these details.
+/// Returns what an operator receives for an error with this text and these details.
 pub(crate) fn for_operators(text: &str, detail: &str) -> String {
     if detail.is_empty() { text.to_owned() } else { format!("{text} ({detail})") }
 }

@@ -1,9 +1,9 @@
-//! A batch on its way through a database, the same for every kind.
+//! Stores a batch in a database of any kind.
 //!
 //! ```text
-//!              ┌────────────────── again, carefully ──────────────────┐
+//!              ┌───────────── again, carefully ───────────────────────┐
 //!              ▼                                                      │
-//!   range ─► BEGIN ─► all rows at once ──── a row is not accepted ─► ROLLBACK
+//!   range ─► BEGIN ─► all rows together ─── a row is not accepted ─► ROLLBACK
 //!      ▲       │            │
 //!      │     failed         ▼
 //!      │       │         COMMIT ── a constraint that only COMMIT checks ─► ROLLBACK, halve the range
@@ -12,20 +12,19 @@
 //!            replies, or failed, or unknown
 //! ```
 //!
-//! The first pass runs without savepoints, which is fast. Carefully means: the rows lie in parts
-//! with a savepoint around each; a part that is not accepted is undone and split, at the row where
-//! the driver knows it and in two halves where it does not, until the row stands alone and is
-//! refused. Some errors of a row undo the whole transaction: then the parts begin anew, but finer,
-//! so it ends.
+//! The first pass runs without savepoints, which is fast. "Carefully" means: the rows are divided into parts with a
+//! savepoint around each. A part that is not accepted is undone and split, at the row that caused the error if the
+//! driver knows it, otherwise in two halves, until the row stands alone and is rejected. Some errors of a row undo the
+//! whole transaction. Then all parts are tried again, but finer, so the process ends.
 //!
-//! A fault that is not a row's by its code may still be caused by one: a trigger can raise any code.
-//! Where the database answered with it and the connection goes on, the rows are tried again as long
-//! as that may help, and then in smaller transactions, down to one row each. The good rows are stored,
-//! and the row that fails alone ends with its own fault. So it is with a row that waits for a lock of
-//! somebody else, or that ends its own connection. What bounds that is in [`smaller`].
+//! A fault whose code is not that of a row may still be caused by a row, because a trigger can raise any code. If the
+//! database answered with the fault and the connection is still open, the rows are retried while that may help, and
+//! then in smaller transactions, down to one row each. The good rows are stored, and the row that fails alone ends with
+//! its own fault. The same applies to a row that waits for a lock of another connection, or that ends its connection.
+//! The limits of this are in [`smaller`].
 //!
-//! An error that may be due to columns that have changed since the statement was prepared is checked
-//! first, once for each batch. If they have changed, the batch runs again on a fresh statement.
+//! An error that may be caused by columns that have changed since the statement was prepared is checked first, once for
+//! each batch. If they have changed, the batch runs again on a fresh statement.
 
 mod answers;
 mod burial;
@@ -51,13 +50,13 @@ use crate::rows::{Rows, Shape};
 use crate::text::one_line;
 pub(crate) use patience::Patience;
 
-/// Connections that the same rows lose before they are sent one by one.
+/// The number of connections that the same rows lose before they are sent one by one.
 const LOSSES_MAX: u32 = 2;
 
-/// How often a batch begins again because its columns have changed.
+/// The maximum number of times that a batch starts again because its columns have changed.
 const CHANGES_MAX: u32 = 3;
 
-/// Writes batches into a database. One on each thread.
+/// Writes batches into a database. There is one handler on each thread.
 #[derive(Debug)]
 pub(crate) struct RowsHandler<D: Driver> {
     setup: Arc<Setup<D>>,
@@ -93,7 +92,7 @@ impl<D: Driver> Handler for RowsHandler<D> {
         rows.begin(&shape);
         for (index, request) in batch.requests.iter().enumerate() {
             if let Err(outcome) = rows.read(&shape, index, request) {
-                // With a table of dead letters it is answered when its letter is there.
+                // With a dead-letter table, the request is answered when its dead letter is stored.
                 match setup.job.dead {
                     Some(_) => rows.keep_refused(index, &outcome),
                     None => outbox.answer(index, outcome),
@@ -134,40 +133,40 @@ impl<D: Driver> Handler for RowsHandler<D> {
     }
 }
 
-/// How the rows of one transaction ended.
+/// The outcome of the rows of one transaction.
 enum Stored {
-    /// All that are not refused are committed.
+    /// All rows that are not rejected are committed.
     Committed,
-    /// COMMIT refused them; nothing of them is stored.
+    /// COMMIT rejected the rows; none is stored.
     Refused(Fault),
-    /// Nothing of them is stored.
+    /// None of the rows is stored.
     Failed(Fault),
-    /// Nobody knows whether they are stored.
+    /// It is unknown whether the rows are stored.
     Unknown(Fault),
-    /// Nothing of them is stored, and the columns have changed since the statement was prepared.
+    /// None of the rows is stored, and the columns have changed since the statement was prepared.
     Stale,
 }
 
-/// What became of the rows of a transaction that is not committed yet.
+/// The outcome of the rows of a transaction before its COMMIT.
 enum Pass {
-    /// This many ran, the others are refused.
+    /// This number of rows ran; the others are rejected.
     Ran(usize),
-    /// A row was not accepted and the transaction is undone.
+    /// A row was not accepted, and the transaction is undone.
     Undone,
-    /// They cannot be stored now.
+    /// The rows cannot be stored now.
     Failed(Fault),
 }
 
-/// One batch while it is being stored.
+/// The state of one batch while it is being stored.
 struct Work<'a, D: Driver> {
     setup: &'a Setup<D>,
     connection: &'a mut Connection<D::Link>,
-    /// What the rows were read for.
+    /// The shape that the rows were parsed for.
     shape: Arc<Shape>,
     rows: &'a mut Rows,
     effects: &'a mut Effects,
     details: &'a mut DetailLog,
-    /// Errors about rows that cannot be rolled back.
+    /// Logs errors about rows that cannot be rolled back.
     kept: &'a mut DetailLog,
     patience: &'a mut Patience,
     batch: &'a Batch,
@@ -175,27 +174,26 @@ struct Work<'a, D: Driver> {
     stop: &'a Stop,
     /// The rows up to here may be stored, for this reason: they are being sent again.
     unsure: Option<(usize, Fault)>,
-    /// The rows up to here were on a connection that was lost, for this reason. They are not stored if
-    /// their tables have transactions.
+    /// The rows up to here were on a connection that was lost, for this reason. They are not stored if their tables
+    /// have transactions.
     undone: Option<(usize, Fault)>,
-    /// The last attempt failed with an error that the database gave in answer to rows.
+    /// The last attempt failed with an error with which the database answered rows.
     answered: bool,
     /// Rows are being tried in smaller transactions.
     splits: bool,
-    /// One of these was committed.
+    /// One of the smaller transactions was committed.
     is_accepting: bool,
-    /// How often the rows that are being stored met a conflict.
+    /// The number of conflicts of the rows that are being stored.
     conflicts: u32,
-    /// Since when a row is tried again that failed by itself.
+    /// The time since when a row that failed by itself is being retried.
     trying: Option<Instant>,
-    /// Rows that failed alone since the last transaction that was committed.
+    /// The number of rows that failed alone since the last committed transaction.
     alone: u32,
-    /// Since when smaller transactions have been tried and none was committed.
+    /// The time since when smaller transactions have been tried without a commit.
     splitting: Option<Instant>,
-    /// Rows have waited for a lock of others as long as the settings allow.
+    /// Rows have waited for a lock of another connection for the maximum time that the settings allow.
     is_waited: bool,
-    /// Connections that were lost while rows were stored, since the last transaction that was
-    /// committed.
+    /// The number of connections that were lost while rows were stored, since the last committed transaction.
     losses: u32,
     /// The last attempt had a connection to send rows on.
     is_sent: bool,
@@ -203,11 +201,11 @@ struct Work<'a, D: Driver> {
     one_by_one: bool,
     /// The row on which the last connection was lost.
     found: Option<usize>,
-    /// A row was rejected with an error that may be due to columns that have changed.
+    /// A row was rejected with an error that may be caused by columns that have changed.
     suspect: bool,
-    /// The statement was compared with its columns, once for each batch.
+    /// The statement was compared with its columns. This is done once for each batch.
     checked: bool,
-    /// How often columns were found changed behind rows that were judged by them.
+    /// The number of times that columns were found changed after rows had been checked against them.
     changes: u32,
 }
 
@@ -217,10 +215,10 @@ impl<D: Driver> Work<'_, D> {
         let mut ranges = Vec::new();
         let whole = 0..self.rows.len();
         ranges.push(whole);
-        // Ranges are stored in their order, so the rest of the batch is what follows.
+        // Ranges are stored in their order, so the rest of the batch follows this range.
         while let Some(range) = ranges.pop().filter(|range| !range.is_empty()) {
             let stored = match self.store(range.clone()) {
-                // It may be about one of them, and nobody knows about which.
+                // The error may concern one of the rows, and it is unknown which one.
                 Stored::Unknown(fault) if range.len() > 1 => Stored::Unknown(fault.for_others()),
                 stored => stored,
             };
@@ -232,7 +230,7 @@ impl<D: Driver> Work<'_, D> {
                 Stored::Refused(fault) if range.len() == 1 => {
                     self.rows.refuse(range.start, fault);
                     if let Err(fault) = self.bury_alone(range.start) {
-                        // Its client learns that it is refused when its letter is there.
+                        // The client is notified of the rejection when the dead letter is stored.
                         if !self.after_failure(range, &fault, &mut ranges) {
                             return;
                         }
@@ -287,7 +285,7 @@ impl<D: Driver> Work<'_, D> {
         }
     }
 
-    /// A transaction is committed, or one of its rows is rejected: the database works.
+    /// Records that a transaction is committed or one of its rows is rejected: the database works.
     fn worked(&mut self) {
         self.connection.worked(self.setup);
         (self.alone, self.losses, self.splitting) = (0, 0, None);
@@ -295,19 +293,19 @@ impl<D: Driver> Work<'_, D> {
         self.end_trying();
     }
 
-    /// How much longer a row is tried again.
+    /// Returns how much longer a row is retried.
     fn time_left(&self, row: usize) -> Duration {
         let at_us = self.batch.requests[self.rows.request(row)].at_us;
         self.connection.time_left(self.setup.job.retry, at_us)
     }
 
-    /// Waits for another attempt, as long as any of `rows` has time left, and for `limit` at most.
+    /// Waits for another attempt while any of `rows` has time left, at most for `limit`.
     fn wait(&mut self, rows: Range<usize>, limit: Duration) -> bool {
         let left = rows.map(|row| self.time_left(row)).max().unwrap_or_default();
         self.connection.wait(self.setup, left.min(limit), self.stop)
     }
 
-    /// The rows of `range` that cannot be stored twice by sending them again on this connection.
+    /// Returns the rows of `range` that cannot be stored twice when they are sent again on this connection.
     fn repeatable(&mut self, range: Range<usize>) -> Vec<Range<usize>> {
         let resend = self.setup.job.resend;
         let key = self.connection.link().and_then(|link| link.resend_key()).filter(|_| resend);
@@ -322,7 +320,7 @@ impl<D: Driver> Work<'_, D> {
             link.limit_locks(lock_limit, self.stop)?;
             Ok(link.is_atomic())
         });
-        // Only a fresh connection says that a table has lost its transactions.
+        // Only a fresh connection can report that a table has lost its transactions.
         let undone = self.undone.as_ref().filter(|(end, _)| range.start < *end);
         let is_atomic = match (limited, undone) {
             (Ok(false) | Err(Fault { kept: true, .. }), Some((_, lost))) => {
@@ -333,11 +331,11 @@ impl<D: Driver> Work<'_, D> {
         };
         (self.is_sent, self.undone) = (true, None);
         if self.connection.shape().ack != self.shape.ack {
-            // An acknowledgement must not name one column with the value of another.
+            // An acknowledgement must not show the value of one column under the name of another.
             let text = "the columns that the statement returns have changed";
             return Stored::Failed(Fault::new(Blame::Statement, text));
         }
-        // The key that made it safe to send them again may be gone.
+        // The key that made it safe to send them again may have been dropped.
         if let Some((_, fault)) = self.unsure.clone().filter(|it| range.start < it.0)
             && self.repeatable(range.clone()) != [range.clone()]
         {
@@ -381,22 +379,22 @@ impl<D: Driver> Work<'_, D> {
         }
     }
 
-    /// Refuses the rows of `range` with values that their columns would change. True when these columns
-    /// have changed, so that the rows have to be looked at again.
+    /// Rejects the rows of `range` with values that their columns would change. Returns true if these columns have
+    /// changed, so that the rows must be checked again.
     fn refuse_misfits(&mut self, range: Range<usize>) -> bool {
         let Some(link) = self.connection.link() else { return false };
         self.suspect |= self.rows.refuse_misfits(&self.shape, range, link.takes());
         self.is_stale()
     }
 
-    /// Whether the columns have changed since the statement was prepared. Then the link is given up:
-    /// the next one has a fresh statement, which judges the rows.
+    /// Whether the columns have changed since the statement was prepared. If so, the link is dropped: the next one has
+    /// a fresh statement, against which the rows are checked.
     fn is_stale(&mut self) -> bool {
         if !std::mem::take(&mut self.suspect) || std::mem::replace(&mut self.checked, true) {
             return false;
         }
         let stop = self.stop;
-        // An error here is met again by whatever comes next.
+        // An error here occurs again in the next step.
         let stale = self.connection.link().is_some_and(|it| it.is_stale(stop).unwrap_or(false));
         if stale {
             log_changed(&self.setup.driver.name());
@@ -409,8 +407,7 @@ impl<D: Driver> Work<'_, D> {
         self.connection.link().expect("a connection is open while rows are stored")
     }
 
-    /// Begins a transaction and stores the rows of `parts`, from which those that are refused are
-    /// taken out.
+    /// Begins a transaction and stores the rows of `parts`. Rejected rows are removed from `parts`.
     fn pass(&mut self, parts: &mut Vec<Range<usize>>, careful: bool) -> Pass {
         let link = self.connection.link().expect("a connection is open while rows are stored");
         if let Err(fault) = link.begin(self.stop) {
@@ -468,7 +465,8 @@ impl<D: Driver> Work<'_, D> {
                 let text = "the columns of the table change again and again";
                 return self.begin_anew(Fault::new(Blame::Statement, text));
             }
-            // We may not look any more. The next connection finds out whether that is necessary.
+            // The daemon no longer has the right to check. The next connection finds out whether the check is
+            // necessary.
             Err(fault) if fault.blame == Blame::Statement => return self.begin_anew(fault),
             Err(fault) => return self.give_up(fault),
         }
@@ -487,8 +485,8 @@ impl<D: Driver> Work<'_, D> {
         }
     }
 
-    /// Undoes rows that were judged by columns that have changed since, or that cannot be looked at. The next
-    /// connection judges them by those that there are now. Too often in a batch is a `fault`.
+    /// Undoes rows that were checked against columns that have changed since, or that can no longer be read. The next
+    /// connection checks them against the current columns. Returns `fault` if this happens too often in a batch.
     fn begin_anew(&mut self, fault: Fault) -> Stored {
         self.changes += 1;
         if self.changes > CHANGES_MAX {
@@ -497,14 +495,14 @@ impl<D: Driver> Work<'_, D> {
         let stop = self.stop;
         match self.link().rollback(stop) {
             Err(kept) if kept.kept => return Stored::Unknown(kept),
-            // Without its connection the transaction ends as well.
+            // When the connection ends, its transaction ends too.
             Ok(()) | Err(_) => {}
         }
         self.connection.discard();
         Stored::Stale
     }
 
-    /// Undoes what there is. A connection that cannot even do that is spoiled.
+    /// Undoes the transaction. If that fails too, the connection is spoiled.
     fn give_up(&mut self, fault: Fault) -> Stored {
         if fault.kept {
             return Stored::Unknown(fault);
@@ -528,7 +526,7 @@ fn log_changed(database: &str) {
     tracing::info!(database, "columns have changed: the statement is prepared again");
 }
 
-/// How a request ends of which nothing is stored.
+/// Returns the outcome of a request of which nothing is stored.
 pub(crate) fn failed(text: &str) -> Outcome {
     Outcome::ended(Cause::Database, Phase::Work, &one_line(text))
 }

@@ -1,4 +1,4 @@
-//! A record that was not stored, as it is kept and as it is read again.
+//! A record that was not stored: the dead letter to write, and the dead letter that is read.
 
 use std::borrow::Cow;
 
@@ -8,12 +8,12 @@ use base64::engine::general_purpose::STANDARD;
 use crate::DatabaseError;
 use crate::logins::random;
 
-/// Characters that a column for [uids](Uids) has room for at least.
+/// The minimum number of characters of a column for [uids](Uids).
 pub(crate) const UID_CHARS_MIN: usize = 80;
 
-/// Makes ids of letters: one for each row of each batch, the same however often that is sent, and never
-/// that of another row, whichever process wrote it. All have the same length and nothing but
-/// hexadecimal digits, so that any collation tells them apart.
+/// Makes the ids of dead letters: one for each row of each batch. It is the same each time that the row is sent, and
+/// never the same as that of another row of any process. All ids have the same length and contain only hexadecimal
+/// digits, so every collation distinguishes them.
 #[derive(Debug)]
 pub(crate) struct Uids {
     writer: [u64; 2],
@@ -27,22 +27,22 @@ impl Default for Uids {
 }
 
 impl Uids {
-    /// The rows of another batch follow.
+    /// Starts the next batch.
     pub(crate) fn begin_batch(&mut self) {
         self.batch += 1;
     }
 
-    /// The id of row `row` of the batch.
+    /// Returns the id of row `row` of the batch.
     pub(crate) fn of(&self, row: usize) -> String {
         let Self { writer: [first, second], batch } = self;
         format!("{first:016x}{second:016x}{batch:016x}{row:016x}")
     }
 }
 
-/// A refused row on its way into the table.
+/// A rejected row to be written into the table.
 #[derive(Clone, Debug)]
 pub(crate) struct Letter<'a> {
-    /// Tells it from all other letters.
+    /// The unique id of the dead letter.
     pub(crate) uid: String,
     pub(crate) at_us: i64,
     pub(crate) row: &'a [u8],
@@ -51,7 +51,8 @@ pub(crate) struct Letter<'a> {
 }
 
 impl Letter<'_> {
-    /// The same with a text that every encoding has. None where its text is like that.
+    /// Returns the dead letter with its text in ASCII, which every encoding contains. `None` if the text is ASCII
+    /// already.
     pub(crate) fn in_ascii(&self) -> Option<Self> {
         if self.text.is_ascii() {
             return None;
@@ -67,7 +68,7 @@ impl Letter<'_> {
     }
 }
 
-/// What is wrong with a table that does not keep uids as a key; `sql` repairs it.
+/// Returns the error of a table that does not keep uids as a key. `sql` repairs it.
 pub(crate) fn without_uids(table: &str, sql: &str) -> DatabaseError {
     let text = format!(
         "it has no text column `uid` of {UID_CHARS_MIN} characters or more with a unique key of its own; \
@@ -76,29 +77,29 @@ pub(crate) fn without_uids(table: &str, sql: &str) -> DatabaseError {
     DatabaseError::Dead(table.to_owned(), text.into())
 }
 
-/// What is wrong with a view that is named as the table.
+/// Returns the error of a view that is named as the table.
 pub(crate) fn of_a_view(table: &str) -> DatabaseError {
     let text = "it is no table of its own, and has no unique key: name a table";
     DatabaseError::Dead(table.to_owned(), text.into())
 }
 
-/// A letter as it lies in the table.
+/// A dead letter in the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredLetter {
-    /// Its number in the table.
+    /// The number of the dead letter in the table.
     pub number: i64,
-    /// When the request was received, in microseconds since the Unix epoch.
+    /// The time when the request was received, in microseconds since the Unix epoch.
     pub at_us: i64,
-    /// The request as it came.
+    /// The request as received.
     pub row: Vec<u8>,
-    /// The database's code for what was wrong.
+    /// The error code of the database.
     pub code: String,
-    /// What was wrong, in the words of the database.
+    /// The error message of the database.
     pub message: String,
 }
 
 impl StoredLetter {
-    /// The request in base64 (RFC 4648, section 4), where it is no text.
+    /// Returns the request in base64 (RFC 4648, section 4), if it is not text.
     #[must_use]
     pub fn in_base64(&self) -> Option<String> {
         let is_text = std::str::from_utf8(&self.row).is_ok();
@@ -121,7 +122,7 @@ mod tests {
         assert_ne!(first, one.of(0));
         let of = |number: u64, row: usize| Uids { writer: [number; 2], batch: number }.of(row);
         assert!(of(u64::MAX, usize::MAX).len() <= UID_CHARS_MIN);
-        // A collation may pass over signs, or compare numbers by their value.
+        // A collation may ignore signs, or compare numbers by their value.
         for uid in [first, of(0, 0), of(u64::MAX, usize::MAX)] {
             assert!(uid.len() == 64 && uid.bytes().all(|it| it.is_ascii_hexdigit()), "{uid}");
         }

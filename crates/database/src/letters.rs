@@ -1,16 +1,15 @@
-//! Dead letters: requests whose row the database did not accept, kept in a table of their own.
+//! Dead letters: requests whose row the database did not accept, stored in a separate table.
 //!
-//! A letter is written in the same transaction as the rows beside it, so it is there exactly when
-//! its client was told that the row was refused. The table has these columns: `id`, a number that
-//! grows; `at`, when the request was received, in microseconds since the Unix epoch; `row`, the
-//! request as it came, in bytes; `code` and `message`, all that the database said. Unlike the answer to
-//! the client, the message has the details of the error, which may show values of other rows: the
-//! table is the operator's, as the rows themselves are.
+//! A dead letter is written in the same transaction as the other rows, so it exists exactly when its client was
+//! notified that the row was rejected. The table has these columns: `id`, a number that grows; `at`, the time when the
+//! request was received, in microseconds since the Unix epoch; `row`, the request as received, in bytes; `code` and
+//! `message`, the complete error of the database. Unlike the answer to the client, the message contains the details of
+//! the error, which may show values of other rows: the table is for the operator, as the rows themselves are.
 //!
-//! A batch that is sent again because nobody knows whether it is stored may have left its letters. The
-//! unique column `uid` tells each letter from all others, so that the second write meets the first, also
-//! where that is not committed yet. Each new connection proves that the column and its key are there; a
-//! letter is never written into a table without them.
+//! A batch that is sent again because its outcome is unknown may have stored its dead letters already. The unique
+//! column `uid` identifies each dead letter, so that the second write finds the first one, also if that is not
+//! committed yet. Each new connection checks that the column and its key exist. A dead letter is never written into a
+//! table without them.
 
 use std::sync::Arc;
 
@@ -24,24 +23,24 @@ use crate::rows::{Rows, Shape};
 use crate::source::Source;
 use crate::{Action, DatabaseError, OnConflict};
 
-/// Letters that are read at once.
+/// The number of dead letters that are read together.
 const PAGE: usize = 1000;
 
-/// What became of a letter that was tried again.
+/// The result of a retry of a dead letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Retried {
-    /// Its row is stored and the letter is gone, in one transaction.
+    /// The row is stored and the dead letter is removed, in one transaction.
     Stored,
-    /// A row with the same key was there already, which stays as it is; the letter is gone.
+    /// A row with the same key already existed and is unchanged; the dead letter is removed.
     Present,
-    /// The row is still not accepted, for this reason; the letter stays.
+    /// The row is still not accepted, for this reason; the dead letter is kept.
     Refused(String),
-    /// It cannot be stored now, for this reason; the letter stays. Others may be stored.
+    /// The row cannot be stored now, for this reason; the dead letter is kept. Others may be stored.
     Failed(String),
-    /// The connection was lost during COMMIT: either the row is stored and the letter is gone, or the
-    /// letter stays.
+    /// The connection was lost during COMMIT: either the row is stored and the dead letter is removed, or the dead
+    /// letter is kept.
     Unknown(String),
-    /// There is no such letter.
+    /// The dead letter does not exist.
     Absent,
 }
 
@@ -70,10 +69,10 @@ impl Letters {
         Ok(Self(Box::new(Open { link, action, table, rows, name })))
     }
 
-    /// All letters in their order, a page at a time.
+    /// Calls `each` with all dead letters in their order. They are read in pages.
     ///
     /// # Errors
-    /// What the database says when it cannot be read; what `each` returns.
+    /// Returns the error of the database if it cannot be read, or the error of `each`.
     pub fn each<E: From<DatabaseError>>(
         &mut self,
         mut each: impl FnMut(&mut Self, StoredLetter) -> Result<(), E>,
@@ -89,25 +88,24 @@ impl Letters {
         }
     }
 
-    /// Stores the row of this letter and removes the letter, both or neither.
+    /// Stores the row of this dead letter and removes the dead letter, both or neither.
     ///
     /// # Errors
-    /// When the database cannot do that now.
+    /// Returns an error if the database cannot do this now.
     pub fn retry(&mut self, letter: &StoredLetter) -> Result<Retried, DatabaseError> {
         self.0.retry(letter).map_err(told)
     }
 
-    /// Removes the letter with this number. True when it was there.
+    /// Removes the dead letter with this number. Returns whether it existed.
     ///
     /// # Errors
-    /// When the database cannot do that now.
+    /// Returns an error if the database cannot do this now.
     pub fn remove(&mut self, number: i64) -> Result<bool, DatabaseError> {
         self.0.unbury(number).map_err(told)
     }
 }
 
-/// Logs that a table of dead letters was missing: at the first start, or because somebody removed it
-/// with the letters in it.
+/// Logs that a dead-letter table was missing: at the first start, or because it was dropped with its dead letters.
 pub(crate) fn log_made(table: &str) {
     tracing::info!(table, "the table of dead letters was missing and is made");
 }
@@ -185,7 +183,7 @@ impl<L: Link> Letterbox for Open<L> {
         self.link.rollback(&stop)?;
         match fault.blame {
             Blame::Row => Ok(Retried::Refused(fault.for_operators())),
-            // The error may be that of this row alone.
+            // The error may concern only this row.
             _ if fault.answered => Ok(Retried::Failed(fault.for_operators())),
             _ => Err(fault),
         }
@@ -206,13 +204,13 @@ const NOT_TOLD_APART: &str = "the pool stores `_id` or `_client`, and letters ha
      for another. Insert the rows by hand and drop their letters, or retry with a configuration whose pool \
      stores neither";
 
-/// Whether a row that is there already may stay as it is.
+/// Whether a row that already exists may be kept.
 const fn has_key(action: &Action) -> bool {
     matches!(action, Action::Insert { on_conflict: OnConflict::Nothing(_), .. })
 }
 
-/// Whether the id or the client of a request is stored. Rows may be told apart by these alone: by a key, but
-/// also by a function, a trigger or a clause of the table, which the SQL of the pool does not show.
+/// Whether the id or the client of a request is stored. Rows may differ only in these: in a key, but also in a
+/// function, a trigger or a clause of the table, which the SQL of the pool does not show.
 fn is_of_request(shape: &Shape) -> bool {
     shape.parameters.iter().any(|source| matches!(source, Source::Id | Source::Client))
 }

@@ -1,19 +1,19 @@
 //! Databases as handlers: many small requests, one commit, then the acknowledgements.
 //!
-//! What it is: [`exchange::Handler`]s that turn each request of a batch into a row (a record becomes
-//! parameters), commit once, and answer only then; or that answer each request with the rows of a
-//! query. What happens to a batch stands once, in `handler`, over what `link` asks of a driver; each
-//! database is a folder. What it depends on: records, SQL, and which errors are the row's, the database's
-//! or nobody's to know. What it must never depend on: who asked, queues, schedules, settings files.
+//! What it is: [`exchange::Handler`]s that turn each request of a batch into a row (a record becomes parameters),
+//! commit once, and answer only then; or that answer each request with the rows of a query. The processing of a batch
+//! is implemented once, in `handler`, on top of the interface of a driver in `link`; each database is a directory. What
+//! it depends on: records, SQL, and which errors are caused by a row, by the database or leave an unknown outcome. What
+//! it must never depend on: clients, queues, schedules, settings files.
 //!
 //! ```text
-//!   batch ─ read ──────────► BEGIN ─ all rows at once ─ COMMIT ─► replies
+//!   batch ─ read ──────────► BEGIN ─ all rows together ─ COMMIT ─► replies
 //!             │                │             │             │
-//!          refused          again, or     refused       failed, or unknown where
-//!        record, row     failed database    row         it cannot be known: commit
+//!          rejected         again, or    rejected       failed, or unknown if the
+//!        record, row     failed database    row         outcome is lost: commit
 //! ```
 //!
-//! The features `sqlite`, `postgres` and `mysql` choose the drivers; all are on by default.
+//! The features `sqlite`, `postgres` and `mysql` select the drivers. All are enabled by default.
 
 #![cfg_attr(
     not(all(feature = "mysql", feature = "postgres", feature = "sqlite")),

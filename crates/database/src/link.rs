@@ -1,4 +1,4 @@
-//! What the handlers need of a database.
+//! The interface between the handlers and a database.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -19,29 +19,28 @@ use sql::column::Takes;
 
 /// Opens connections to one database.
 pub(crate) trait Driver: Debug + Send + Sync + 'static {
-    /// What it opens.
+    /// The type of its connections.
     type Link: Link;
 
-    /// A login costs a server something, so that failing ones need a pause between them.
+    /// Whether failing logins need a pause between them, because a login has a cost for a server.
     const PACED: bool = true;
 
-    /// A connection that is ready: missing tables made, the statement prepared and checked. The table of
-    /// letters may be [unfit](Link::unfit).
+    /// Opens a connection that is ready: missing tables are created, the statement is prepared and checked. The
+    /// dead-letter table may be [unusable](Link::unfit).
     ///
     /// # Errors
-    /// What an operator has to mend, or that the server cannot be reached now.
+    /// Returns what an operator must fix, or that the server cannot be reached now.
     fn connect(&self) -> Result<Self::Link, DatabaseError>;
 
-    /// The same for a command beside the daemon, which makes no database.
+    /// Opens a connection for a command beside the daemon. It creates no database.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect), and that there is no database yet.
+    /// As [`connect`](Self::connect), and an error if the database does not exist yet.
     fn visit(&self) -> Result<Self::Link, DatabaseError> {
         self.connect()
     }
 
-    /// Proves on a fresh connection as far as that is possible that the database can be used as it was set
-    /// up.
+    /// Checks on a fresh connection, as far as possible, that the database can be used as configured.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
@@ -49,24 +48,24 @@ pub(crate) trait Driver: Debug + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Which database it is, for the log.
+    /// Returns the name of the database, for the log.
     fn name(&self) -> String;
 }
 
-/// What became of a COMMIT.
+/// The outcome of a COMMIT.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Commit {
     /// It took effect.
     Done,
     /// It did not take effect and never will.
     RolledBack(Fault),
-    /// Nobody knows.
+    /// The outcome is unknown.
     Unknown(Fault),
 }
 
 impl Commit {
-    /// What follows from what a server said to COMMIT: nothing in time, or an error and whether that
-    /// proves that nothing took effect. `undo` ends the transaction, which then may still be open.
+    /// Returns the outcome for the answer of a server to COMMIT: `None` if there was no answer in time, or an error and
+    /// whether it proves that nothing took effect. `undo` ends the transaction, which may still be open then.
     pub(crate) fn of_server(
         said: Option<Result<(), (Fault, bool)>>,
         undo: impl FnOnce() -> Result<(), Fault>,
@@ -88,63 +87,60 @@ impl Commit {
     }
 }
 
-/// Where the rows of a query go.
+/// The destination of the rows of a query.
 pub(crate) struct Sink<'s> {
-    /// Takes the columns and the rows, and forgets what it had.
+    /// Receives the columns and the rows. Its previous content is cleared.
     pub(crate) rows: &'s mut fields::Rows,
-    /// Is called for each row that came, and may take away what is there; what it refuses ends the
-    /// query.
+    /// Called for each row that arrives. It may take the rows out. If it returns an error, the query ends.
     pub(crate) each: &'s mut dyn FnMut(&mut fields::Rows) -> Result<(), Fault>,
-    /// Values of binary types come in base64, for formats that have no bytes.
+    /// Values of binary types are encoded in base64, for formats without bytes.
     pub(crate) in_base64: bool,
 }
 
-/// An open connection with its statement. It has one transaction at a time. Whoever waits for a
-/// server heeds `stop`, also for what a server answers at once: the way to it may have gone dark.
+/// An open connection with its statement. It has one transaction at a time. Every wait for a server observes `stop`,
+/// also for answers that the server gives immediately, because the connection may be unresponsive.
 ///
 /// ```text
 ///   begin ─► (savepoint ─► insert ─► release | undo)* ─► commit | rollback
 /// ```
 pub(crate) trait Link: Send {
-    /// What its rows are like.
+    /// Returns the shape of its rows.
     fn shape(&self) -> &Arc<Shape>;
 
-    /// The key of rows that stay as they are when they are there already, whoever stored them: then
-    /// rows with the same key may be sent again when nobody knows whether they are stored. None where
-    /// no row may be.
+    /// Returns the key of rows that are kept if they already exist, independent of who stored them. With it, rows may be
+    /// sent again when it is unknown whether they are stored. `None` if no row may be sent again.
     fn resend_key(&self) -> Option<&[KeyColumn]>;
 
-    /// What the column of each parameter takes.
+    /// Returns what the column of each parameter accepts.
     fn takes(&self) -> &[Takes];
 
-    /// Whether everything that its statement writes is undone by a rollback or when the connection is
-    /// lost, as far as that is known. Where it is not, rows that failed are not sent again.
+    /// Whether a rollback or the loss of the connection undoes everything that its statement writes, as far as that is
+    /// known. If not, rows that failed are not sent again.
     fn is_atomic(&self) -> bool {
         true
     }
 
-    /// What, in the settings of the server, lets a power failure take rows that are committed, though
-    /// [`Job::sync`](crate::Job) asks that it takes none: a sentence for each.
+    /// Returns one sentence for each setting of the server because of which a power failure may lose committed rows,
+    /// although [`Job::sync`](crate::Job) requires that it loses none.
     fn doubts(&self) -> &[String] {
         &[]
     }
 
-    /// Whether its statement was prepared for columns that have changed since: a new link has to be
-    /// opened. Is called while no transaction is open. A database that prepares anew by itself has
-    /// nothing to check.
+    /// Whether the columns have changed since its statement was prepared, so that a new link must be opened. Called
+    /// while no transaction is open. A database that prepares statements again by itself has nothing to check.
     fn is_stale(&mut self, _: &Stop) -> Result<bool, Fault> {
         Ok(false)
     }
 
-    /// Whether the columns that the open transaction has written to are others than those that its values
-    /// were judged by, or those that it has returned others than the acknowledgements were made for. A
-    /// database that refuses such values by itself has nothing to check.
+    /// Whether the columns that the open transaction has written to differ from those that its values were checked
+    /// against, or the columns that it has returned differ from those that the acknowledgements were made for. A
+    /// database that rejects such values by itself has nothing to check.
     fn has_changed(&mut self, _: &Stop) -> Result<bool, Fault> {
         Ok(false)
     }
 
-    /// From the next transaction on, each statement waits at most so long for a lock; with None as long as
-    /// the settings say. A database with one lock for all has nothing to do.
+    /// Sets the maximum time that each statement waits for a lock, from the next transaction on. With `None` the value
+    /// of the settings applies. A database with one lock for everything has nothing to do.
     fn limit_locks(&mut self, _: Option<Duration>, _: &Stop) -> Result<(), Fault> {
         Ok(())
     }
@@ -152,9 +148,9 @@ pub(crate) trait Link: Send {
     /// Starts a transaction that may write. Waits for locks as the settings and `stop` allow.
     fn begin(&mut self, stop: &Stop) -> Result<(), Fault>;
 
-    /// Stores the rows of `part`, and notes what that did where it is wanted. A row that is neither
-    /// stored nor, with [`OnConflict::Nothing`](crate::OnConflict), in conflict on the key is an error
-    /// of that row, unless the settings say otherwise ([`Affected`](crate::Affected)). After an error some of them may be stored, up to the next
+    /// Stores the rows of `part`, and records the effects if they are needed. A row that is neither stored nor, with
+    /// [`OnConflict::Nothing`](crate::OnConflict), in conflict on the key is an error of that row, unless the settings
+    /// allow it ([`Affected`](crate::Affected)). After an error some rows may be stored, until the next
     /// [`undo`](Self::undo) or [`rollback`](Self::rollback).
     fn insert(
         &mut self,
@@ -165,26 +161,26 @@ pub(crate) trait Link: Send {
         stop: &Stop,
     ) -> Result<(), Fault>;
 
-    /// Marks the place that [`undo`](Self::undo) goes back to.
+    /// Sets the savepoint that [`undo`](Self::undo) returns to.
     fn savepoint(&mut self, stop: &Stop) -> Result<(), Fault>;
 
-    /// Keeps what happened since the savepoint.
+    /// Keeps the changes since the savepoint.
     fn release(&mut self, stop: &Stop) -> Result<(), Fault>;
 
-    /// Forgets what happened since the savepoint. A fault with [`kept`](Fault::kept) where that is not
-    /// possible, as of [`rollback`](Self::rollback).
+    /// Undoes the changes since the savepoint. If that is not possible, the fault has [`kept`](Fault::kept), as for
+    /// [`rollback`](Self::rollback).
     fn undo(&mut self, stop: &Stop) -> Result<(), Fault>;
 
-    /// Ends the transaction for good.
+    /// Commits the transaction.
     fn commit(&mut self, stop: &Stop) -> Commit;
 
-    /// Undoes the transaction, if there still is one.
+    /// Undoes the transaction, if one is still open.
     fn rollback(&mut self, stop: &Stop) -> Result<(), Fault>;
 
     /// Whether a transaction is open: some errors undo it.
     fn is_open(&self) -> bool;
 
-    /// Runs the query of the settings for row `row`; what it gives goes to `sink`.
+    /// Runs the query of the settings for row `row`. Its rows go to `sink`.
     fn query(
         &mut self,
         rows: &Rows,
@@ -194,14 +190,15 @@ pub(crate) trait Link: Send {
         stop: &Stop,
     ) -> Result<(), Fault>;
 
-    /// Why its table of letters takes none, as was found when the connection was opened: none is written.
+    /// Returns the reason why the dead-letter table cannot be used, found when the connection was opened. No dead
+    /// letter is written then.
     fn unfit(&self) -> Option<&DatabaseError>;
 
-    /// Writes those of the letters into the table `table` that are not there yet, by their uids, within the
-    /// transaction that is open. A fault of the statement where the table is not as it was.
+    /// Writes the dead letters that do not exist yet, identified by their uids, into the table `table`, within the open
+    /// transaction. Returns a fault of the statement if the table has changed.
     fn bury(&mut self, table: &str, letters: &[Letter<'_>], stop: &Stop) -> Result<(), Fault>;
 
-    /// Reads up to `limit` letters with numbers beyond `after`, in their order.
+    /// Reads up to `limit` dead letters with numbers above `after`, in their order.
     fn letters(
         &mut self,
         table: &str,
@@ -209,23 +206,22 @@ pub(crate) trait Link: Send {
         limit: usize,
     ) -> Result<Vec<StoredLetter>, Fault>;
 
-    /// Removes a letter, within the transaction where one is open. True when it was there.
+    /// Removes a dead letter, within the open transaction if there is one. Returns whether it existed.
     fn unbury(&mut self, table: &str, number: i64) -> Result<bool, Fault>;
 }
 
-/// A database and what is done with its requests.
+/// A database and the action for its requests.
 #[derive(Debug)]
 pub(crate) struct Setup<D> {
     pub(crate) driver: D,
     pub(crate) job: Arc<crate::Job>,
     /// When its handlers may log in.
     pub(crate) logins: Logins,
-    /// The doubts that the last connection raised are logged.
+    /// The doubts of the last connection are logged.
     doubted: AtomicBool,
-    /// A connection has found a table of letters that is fit. From then on rows are stored also while it
-    /// is not.
+    /// A connection has found a usable dead-letter table. From then on rows are stored even while it is unusable.
     kept_letters: AtomicBool,
-    /// The last connection found it unfit, which is logged.
+    /// The last connection found the table unusable. This is logged.
     is_unfit: AtomicBool,
 }
 
@@ -241,12 +237,12 @@ impl<D: Driver> Setup<D> {
         }
     }
 
-    /// Connects, [checks](Driver::check) the database and its table of letters, and gives the
-    /// [doubts](Link::doubts). A database that the daemon would make is one where there is none, unless it
-    /// `may_make` it.
+    /// Connects, [checks](Driver::check) the database and its dead-letter table, and returns the
+    /// [doubts](Link::doubts). A missing database that the daemon would create is a doubt, unless `may_make` allows to
+    /// create it.
     ///
     /// # Errors
-    /// As those of the driver, and the table of letters where it is unfit.
+    /// Returns the errors of the driver, and that of the dead-letter table if it is unusable.
     pub(crate) fn prove(&self, may_make: bool) -> Result<Vec<String>, DatabaseError> {
         let opened = if may_make { self.driver.connect() } else { self.driver.visit() };
         let mut link = match opened {
@@ -263,11 +259,10 @@ impl<D: Driver> Setup<D> {
         Ok(link.doubts().to_vec())
     }
 
-    /// A connection as [`Driver::connect`] opens it. What it raises doubts about is logged, once for
-    /// all connections.
+    /// Opens a connection with [`Driver::connect`]. Its doubts are logged, once for all connections.
     ///
     /// # Errors
-    /// As those of the driver, and the table of letters as long as it was never found fit.
+    /// Returns the errors of the driver, and that of the dead-letter table while it has never been found usable.
     pub(crate) fn connect(&self) -> Result<D::Link, DatabaseError> {
         let link = self.driver.connect()?;
         self.note_letters(link.unfit())?;
@@ -279,7 +274,7 @@ impl<D: Driver> Setup<D> {
         Ok(link)
     }
 
-    /// A connection has found the table of letters fit or not.
+    /// Records whether a connection has found the dead-letter table usable.
     fn note_letters(&self, unfit: Option<&DatabaseError>) -> Result<(), DatabaseError> {
         let database = self.driver.name();
         let Some(error) = unfit else {

@@ -1,10 +1,10 @@
-//! When the handlers of a pool may log in to their database.
+//! Decides when the handlers of a pool may log in to their database.
 //!
-//! While a database works, nothing is held back. From the first failure on, until rows are stored (or
-//! a query has run) on a connection that was opened since, the handlers of a pool share one back-off:
-//! one login at a time, with a pause after each that doubles from [`PAUSE_FIRST`] and is shortened at
-//! random by up to half. A login alone does not end the back-off: a server that lets us in and then
-//! rejects every row would otherwise be logged in to without a pause.
+//! While a database works, no login is delayed. From the first failure on, until rows are stored (or a query has run)
+//! on a connection that was opened since, the handlers of a pool share one back-off: one login at a time, with a pause
+//! after each. The pause doubles from [`PAUSE_FIRST`] and is shortened at random by up to half. A login alone does not
+//! end the back-off: otherwise there would be no pause between logins to a server that accepts logins and then rejects
+//! every row.
 //!
 //! ```text
 //!   working ── failed ─► failing ── login, then success ─► working
@@ -22,34 +22,33 @@ use crate::fault::{Blame, Fault};
 /// The pause after the first failure.
 pub(crate) const PAUSE_FIRST: Duration = Duration::from_millis(20);
 
-/// The longest pause while a server cannot be reached. A longer one would keep requests waiting for a
-/// database that is back.
+/// The maximum pause while a server cannot be reached. A longer pause would delay requests after the database is back.
 pub(crate) const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// The longest pause after an error that time does not correct, such as a wrong password.
+/// The maximum pause after an error that does not go away by itself, such as a wrong password.
 const PAUSE_DENIED_MAX: Duration = Duration::from_secs(10);
 
 /// The back-off of a pool.
 #[derive(Debug)]
 pub(crate) struct Logins {
-    /// There is a pause between logins. A file can be opened at any time.
+    /// Whether there is a pause between logins. A file can be opened at any time.
     paced: bool,
     state: Mutex<Option<Failing>>,
 }
 
-/// What is known since the first failure.
+/// The state since the first failure.
 #[derive(Debug)]
 struct Failing {
     since: Instant,
-    /// Logins since then.
+    /// The number of logins since then.
     logins: u64,
-    /// Failures that lengthened the pause.
+    /// The number of failures that lengthened the pause.
     failures: u32,
-    /// No login before this.
+    /// The earliest time of the next login.
     next: Instant,
-    /// A login is under way.
+    /// A login is in progress.
     opening: bool,
-    /// Why it fails, as clients get it. With [`kept`](Fault::kept) where a table has no transactions.
+    /// The reason of the failure, as clients receive it. With [`kept`](Fault::kept) if a table has no transactions.
     fault: Fault,
 }
 
@@ -77,10 +76,10 @@ impl Logins {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls `login` if one is allowed now. `database` is its name in the log.
+    /// Calls `login` if one is allowed now. `database` is the name of the database in the log.
     ///
     /// # Errors
-    /// The error of `login`, or the last error where none is allowed yet.
+    /// Returns the error of `login`, or the last error if no login is allowed yet.
     pub(crate) fn attempt<T>(
         &self,
         database: &str,
@@ -105,7 +104,7 @@ impl Logins {
         })
     }
 
-    /// Notes that a connection failed, so that the next login has to wait.
+    /// Records that a connection failed, so that the next login must wait.
     pub(crate) fn failed(&self, database: &str, fault: &Fault) {
         let text = fault.for_others().for_clients();
         if self.note(Fault::new(Blame::Lost, &text).again(), false).1 {
@@ -114,8 +113,8 @@ impl Logins {
         }
     }
 
-    /// Returns what those get who may not log in meanwhile, and whether it is to be logged: the first
-    /// failure is, and a login that changes whether time may correct it.
+    /// Returns the fault for handlers that may not log in at the moment, and whether it must be logged: the first
+    /// failure is logged, and a login after which a retry has become useful or useless.
     fn note(&self, fault: Fault, is_login: bool) -> (Fault, bool) {
         let now = Instant::now();
         let mut state = self.lock();
@@ -123,7 +122,7 @@ impl Logins {
         let failing = state.get_or_insert_with(|| Failing::new(now, fault.clone()));
         let is_new = is_first || is_login && failing.fault.again != fault.again;
         failing.logins = failing.logins.max(is_login.into());
-        // What a login said stands until the next login, whatever older connections of others say.
+        // The result of a login remains until the next login, whatever older connections of other handlers report.
         if is_login || failing.logins == 0 {
             failing.fault = fault;
         }
@@ -134,17 +133,17 @@ impl Logins {
         (failing.fault.clone(), is_new)
     }
 
-    /// How long until the next login is allowed.
+    /// Returns the time until the next login is allowed.
     pub(crate) fn due_in(&self) -> Duration {
         match self.lock().as_ref().filter(|_| self.paced) {
-            // Its end is noticed by those who look again.
+            // The waiting handlers check again and notice its end.
             Some(failing) if failing.opening => PAUSE_MAX,
             Some(failing) => failing.next.saturating_duration_since(Instant::now()),
             None => Duration::ZERO,
         }
     }
 
-    /// Notes that a connection that was opened since the first failure works: the back-off is reset.
+    /// Records that a connection that was opened since the first failure works. The back-off is reset.
     pub(crate) fn recovered(&self, database: &str) {
         let Some(failing) = self.lock().take() else { return };
         let Failing { since, logins, .. } = failing;
@@ -152,8 +151,8 @@ impl Logins {
         tracing::warn!(database, logins, ?after, "the database was opened anew");
     }
 
-    /// Notes that a connection works that the server answered with an error on: the error was about a
-    /// row. The back-off is reset.
+    /// Records that a connection works on which the server answered with an error: the error concerned a row. The
+    /// back-off is reset.
     pub(crate) fn cleared(&self, database: &str) {
         if self.lock().take().is_some() {
             tracing::info!(database, "rows are stored on the same connection");
@@ -161,7 +160,7 @@ impl Logins {
     }
 }
 
-/// A login that is under way.
+/// A login in progress.
 struct Opening<'a>(&'a Logins);
 
 impl Drop for Opening<'_> {
@@ -172,18 +171,18 @@ impl Drop for Opening<'_> {
     }
 }
 
-/// The pause after so many earlier failures, before it is shortened.
+/// Returns the pause after this number of earlier failures, before it is shortened.
 pub(crate) fn pause(failures: u32, max: Duration) -> Duration {
     PAUSE_FIRST.saturating_mul(1 << failures.min(16)).min(max)
 }
 
-/// Between half of `pause` and all of it.
+/// Returns a time between half of `pause` and all of it.
 pub(crate) fn shortened(pause: Duration, random: u64) -> Duration {
     let half = pause / 2;
     half + half.mul_f64((random >> 11) as f64 / (1_u64 << 53) as f64)
 }
 
-/// The keys of a new hasher come from the system's random source.
+/// Returns a random number. The keys of a new hasher come from the random source of the system.
 pub(crate) fn random() -> u64 {
     RandomState::new().hash_one(0)
 }
@@ -225,12 +224,12 @@ mod tests {
         assert!(!fault.again, "time does not correct a password");
         let since = logins.lock().as_ref().unwrap().since;
         let early = logins.attempt("db", || -> Result<(), _> { unreachable!("not yet") });
-        // On a machine that stood still meanwhile it may have been due.
+        // On a machine that was suspended in between, the login may have been due.
         assert!(early.is_err() || since.elapsed() >= PAUSE_FIRST / 2);
         assert_eq!(early.unwrap_err(), fault, "the last error is repeated");
     }
 
-    /// Lets the next login be due.
+    /// Makes the next login due.
     fn elapse(logins: &Logins) {
         logins.lock().as_mut().unwrap().next = Instant::now();
     }

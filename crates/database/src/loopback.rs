@@ -1,9 +1,9 @@
-//! Who may be a database on this machine.
+//! Checks which local users may be a database server.
 //!
-//! Any local user can listen on the port of a database while that does not run, or at the path of its socket if
-//! its directory is open to all. Without TLS nothing proves who listens: such a user would get passwords and rows,
-//! could acknowledge the rows, and could send what the drivers do not expect. So a connection is made only to
-//! root, the user of this process or a user of the system.
+//! Any local user can listen on the port of a database while the database does not run, or at the path of its socket if
+//! every user can write to its directory. Without TLS nothing proves who listens: such a user would receive passwords
+//! and rows, could acknowledge the rows, and could send data that the drivers do not expect. So connections are made
+//! only to root, the user of this process or a system user.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -15,22 +15,22 @@ use tokio::net::{TcpStream, lookup_host};
 
 use crate::{DatabaseError, Host, Server, Tls};
 
-/// Users from this one on are people's, as `useradd` gives them out; databases run as one below it.
+/// User ids from this one on belong to people, as `useradd` assigns them. Databases run as a user below it.
 const PEOPLE: u32 = 1000;
 
-/// Who would take a connection.
+/// The user who would accept a connection.
 #[derive(Debug)]
 enum Listener {
-    /// Somebody who may be a database, or nobody of this machine.
+    /// A user who may be a database, or no user of this machine.
     Trusted,
     Stranger(u32),
     Nobody(io::Error),
 }
 
-/// Where to connect to, if that is a port of this machine without TLS. None: wherever the host is.
+/// Returns the address to connect to, if it is a port of this machine without TLS. `None`: connect to the host.
 ///
 /// # Errors
-/// When somebody else listens there, or nobody.
+/// Returns an error if another user listens there, or none.
 pub(crate) async fn place(server: &Server, name: &str) -> Result<Option<IpAddr>, DatabaseError> {
     let Server { host, tls: Tls::Off, .. } = server else { return Ok(None) };
     let unreachable = |text: String| DatabaseError::Unreachable(name.to_owned(), text.into());
@@ -59,7 +59,7 @@ pub(crate) async fn place(server: &Server, name: &str) -> Result<Option<IpAddr>,
     Err(unreachable(last.to_string()))
 }
 
-/// Whether somebody else listens now at an address that was the right one.
+/// Checks whether another user now listens at an address that was verified before.
 #[cfg(feature = "mysql")]
 pub(crate) async fn check(address: SocketAddr) -> io::Result<()> {
     match listener(address).await {
@@ -77,12 +77,12 @@ fn refusal(user: u32, address: SocketAddr) -> String {
     )
 }
 
-/// Whether a user of this machine other than its owner can have put a socket where it is.
+/// Checks that no user of this machine except the owner can have put a socket at this path.
 fn socket(path: &Path) -> Result<(), String> {
     let resolved = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     for entry in path.ancestors().chain(resolved.ancestors()) {
         let parent = entry.parent().unwrap_or(entry).metadata();
-        // What is missing is found by the driver.
+        // A missing file is reported by the driver.
         let (Ok(found), Ok(parent)) = (entry.symlink_metadata(), parent) else { continue };
         if parent.mode() & 0o002 != 0 && is_stranger(found.uid()) {
             return Err(format!(
@@ -111,8 +111,8 @@ async fn listener(address: SocketAddr) -> Listener {
     }
 }
 
-/// Who takes a connection where nobody listened before. The kernel may bring it to another machine or to a
-/// container: nobody of this machine can get it then.
+/// Returns who accepts a connection if there was no listener before. The kernel may route it to another machine or to a
+/// container: then no user of this machine can receive it.
 fn reached_by(address: SocketAddr, stream: &TcpStream) -> io::Result<Listener> {
     let own = stream.local_addr()?;
     match judge(listeners::acceptor(address, own)) {
@@ -122,14 +122,14 @@ fn reached_by(address: SocketAddr, stream: &TcpStream) -> io::Result<Listener> {
     }
 }
 
-/// None: the kernel found nobody of this machine.
+/// Classifies an answer of the kernel. `None`: the kernel found no user of this machine.
 fn judge(found: io::Result<Option<listeners::Acceptor>>) -> Option<Listener> {
     match found {
         Ok(Some(found)) if is_stranger(found.user) => Some(Listener::Stranger(found.user)),
         Ok(Some(_)) => Some(Listener::Trusted),
         Ok(None) => None,
         Err(error) if error.kind() == io::ErrorKind::Unsupported => Some(unknown(&error)),
-        // Another user can be the reason. The next attempt may have an answer.
+        // Another user can be the cause. The next attempt may have an answer.
         Err(error) => {
             let text =
                 format!("nothing is sent: the kernel did not say who listens there: {error}");
@@ -159,7 +159,7 @@ fn is_here(address: IpAddr) -> bool {
     address.is_loopback() || address.is_unspecified()
 }
 
-/// Where a connection to this address goes: that to all addresses goes to this machine.
+/// Returns where a connection to this address goes: a connection to the unspecified address goes to this machine.
 fn reached(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip().to_canonical() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -198,7 +198,7 @@ mod tests {
         assert!(matches!(judged(io::ErrorKind::Unsupported), Some(Listener::Trusted)));
     }
 
-    /// A socket that is bound to the loopback device is found only by who asks for this device.
+    /// The kernel finds a socket that is bound to the loopback device only in a query for this device.
     #[test]
     fn another_user_is_no_database_also_on_the_loopback_device_alone() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -217,7 +217,7 @@ mod tests {
         assert!(refused.unwrap_err().contains("user 65534 listens"));
     }
 
-    /// It may be gone before it is found. The next connection would be its own as well.
+    /// The listener may be closed before it is found. The next connection would reach it too.
     #[test]
     fn a_listener_that_comes_and_goes_is_no_other_machine() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -289,7 +289,7 @@ mod tests {
             let refused = found(&server(host, None)).unwrap_err();
             assert!(refused.contains("belongs to user 65534"), "{refused}");
         }
-        // A link of that user to a socket that is nobody's business is no better.
+        // A link of that user to another socket is rejected too.
         let linked = folder.path().join("linked");
         symlink(&path, &linked).unwrap();
         mode(0o755);

@@ -1,20 +1,20 @@
 //! MySQL and MariaDB as handlers.
 //!
-//! A batch is an `insert` of many rows of values, in pieces of a few fixed sizes, so that few
-//! statements are prepared and each only once. A session commits nothing by itself, so a transaction
-//! begins with its first statement and costs one round trip more, its COMMIT.
+//! A batch is an `insert` of many rows of values, in pieces of a few fixed sizes, so that few statements are prepared
+//! and each only once. Autocommit is off, so a transaction begins with its first statement and costs one more round
+//! trip, its COMMIT.
 //!
-//! Text is bound as text and a number as an integer, or as its digits where it is none; the column
-//! makes of them what it is. The session is strict: what does not fit is refused and never cut to
-//! size. A row that is there already stays by `on duplicate key update` of a column with itself, as
-//! `insert ignore` would ignore all other errors too; that update fails where the conflict is on
-//! another key than the declared one. Tables must have transactions (InnoDB).
+//! Text is bound as text. A number is bound as an integer, or as its digits if it is not an integer; the column
+//! converts them. The session is strict: a value that does not fit is rejected and never truncated. A row that already
+//! exists is kept with `on duplicate key update` of a column with itself, because `insert ignore` would ignore all
+//! other errors too. This update fails if the conflict is on another key than the declared one. Tables must have
+//! transactions (InnoDB).
 //!
-//! What a query gives of a binary type leaves in base64 where the reply is JSON, bits as a number.
+//! Query results of a binary type are encoded in base64 in JSON replies, bits as a number.
 //!
-//! What a commit waits for is a matter of the whole server (`innodb_flush_log_at_trx_commit`), which no
-//! session can choose. Under [`Sync::Full`](crate::Sync) it is asked for, and said where it is not
-//! enough; [`Sync::Normal`](crate::Sync) asks for nothing.
+//! What a commit waits for is a setting of the whole server (`innodb_flush_log_at_trx_commit`), which no session can
+//! choose. With [`Sync::Full`](crate::Sync) the setting is read, and reported if it is not sufficient. With
+//! [`Sync::Normal`](crate::Sync) it is not read.
 
 mod bind;
 mod connect;
@@ -39,30 +39,30 @@ use crate::{Action, Database, DatabaseError, Job, Server, name};
 use driver::MysqlDriver;
 use link::MysqlLink;
 
-/// What a statement may begin with. Anything else does not write, or commits by itself.
+/// The verbs that a statement may begin with. Any other statement does not write, or commits implicitly.
 const WRITING: [&str; 5] = ["delete", "insert", "replace", "update", "with"];
 
-/// What a query may begin with.
+/// The verbs that a query may begin with.
 const READING: [&str; 4] = ["select", "table", "values", "with"];
 
-/// A database of MySQL or MariaDB and what is done with a request.
+/// A MySQL or MariaDB database and the action for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MysqlOptions {
-    /// Which, and how to get in.
+    /// The server and the login.
     pub server: Server,
-    /// What is done with a request.
+    /// The action for a request.
     pub job: Job,
 }
 
-/// Checks `options` as far as that is possible without the server.
+/// Checks `options` as far as possible without the server.
 ///
 /// # Errors
-/// When the acknowledgement is no template, a name cannot be one, or the statement is not one
-/// statement that does what it is there for.
+/// Returns an error if the acknowledgement is not a valid template, a name is invalid, or the statement is not a single
+/// statement of the required kind.
 pub fn factory(options: MysqlOptions) -> Result<Database, DatabaseError> {
     let MysqlOptions { server, job } = options;
     let mut members = Members::default();
-    // What the statement returns is known when it is prepared.
+    // The returned columns are known when the statement is prepared.
     ack::of(&job, &mut members, &[])?;
     let of = |sql: &str, verbs: &[&str]| {
         sql::check_verb(sql, verbs)?;

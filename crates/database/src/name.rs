@@ -1,8 +1,8 @@
-//! Which names of tables and columns an insert can be made of.
+//! Checks the names of tables and columns of an insert.
 
 use crate::{DatabaseError, OnConflict};
 
-/// Refuses what no insert can be made of.
+/// Rejects names that cannot be used in an insert.
 pub(crate) fn check_insert(table: &str, columns: &[String]) -> Result<(), DatabaseError> {
     check(table)?;
     if columns.is_empty() {
@@ -17,7 +17,7 @@ pub(crate) fn check_insert(table: &str, columns: &[String]) -> Result<(), Databa
     Ok(())
 }
 
-/// Refuses a key that rows cannot be compared by.
+/// Rejects a key by which rows cannot be compared.
 pub(crate) fn check_key(columns: &[String], on_conflict: &OnConflict) -> Result<(), DatabaseError> {
     let OnConflict::Nothing(key) = on_conflict else { return Ok(()) };
     if key.is_empty() {

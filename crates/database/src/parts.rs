@@ -1,11 +1,11 @@
-//! How the rows of a batch are divided, to find those that the database does not accept.
+//! Divides the rows of a batch, to find those that the database does not accept.
 
 use std::ops::Range;
 
 use crate::fault::Fault;
 use crate::rows::Rows;
 
-/// Takes the rows out of part number `at` that `fault` is about, or halves the part.
+/// Removes the rows that caused `fault` from part number `at`, or halves the part.
 pub(crate) fn split(rows: &mut Rows, parts: &mut Vec<Range<usize>>, at: usize, mut fault: Fault) {
     let part = parts[at].clone();
     let mut known = std::mem::take(&mut fault.rows);
@@ -29,13 +29,13 @@ pub(crate) fn split(rows: &mut Rows, parts: &mut Vec<Range<usize>>, at: usize, m
     parts.splice(at..=at, finer.into_iter().filter(|part| !part.is_empty()));
 }
 
-/// A range in two parts, the one that is stored first at the end.
+/// Returns a range in two halves. The half that is stored first is the last element.
 pub(crate) fn halves(range: Range<usize>) -> [Range<usize>; 2] {
     let middle = range.start + range.len() / 2;
     [middle..range.end, range.start..middle]
 }
 
-/// A range in the parts before, at and behind `row`, the one that is stored first at the end.
+/// Returns a range in the parts before, at and after `row`. The part that is stored first is the last element.
 pub(crate) fn around(range: Range<usize>, row: usize) -> Vec<Range<usize>> {
     let parts = [row + 1..range.end, row..row + 1, range.start..row];
     parts.into_iter().filter(|part| !part.is_empty()).collect()

@@ -1,21 +1,20 @@
 //! PostgreSQL as handlers.
 //!
-//! A batch is one statement whatever its size, `insert … select … from unnest($1, $2, …)`, with one
-//! array a column: prepared once, one round trip, and faster than `COPY` and than a list of values up to
-//! the usual 1000 rows a commit (docs/bench-database.md, "How a batch is sent to PostgreSQL"); and it
-//! can say what happens on a conflict, which `COPY` cannot. BEGIN goes ahead of it in the same round trip; COMMIT has one of its own, because
-//! only so it is known that a connection lost before it has stored nothing.
+//! A batch of any size is one statement, `insert … select … from unnest($1, $2, …)`, with one array per column. It is
+//! prepared once, needs one round trip, and is faster than `COPY` and than a list of values up to the usual 1000 rows
+//! per commit (docs/bench-database.md, "How a batch is sent to PostgreSQL"). It can also define what happens on a
+//! conflict, which `COPY` cannot. BEGIN is sent before it in the same round trip. COMMIT has a separate round trip,
+//! because only then is it known that a connection lost before it has stored nothing.
 //!
-//! Values travel as text and the server reads them as values of the column's type, whichever that
-//! is. Casts never shorten a value silently: the length of a type is left to the column. A boolean of
-//! a JSON record is 1 or 0, which a boolean column takes. `_at` is a number of microseconds.
+//! Values are sent as text, and the server parses them as values of the column's type, whatever type that is. Casts
+//! never truncate a value silently: the length of a type is left to the column. A boolean of a JSON record is 1 or 0,
+//! which a boolean column accepts. `_at` is a number of microseconds.
 //!
-//! What a query gives comes in binary where we know the type, and as the server's text elsewhere;
-//! a boolean is the number 1 or 0, and `bytea` leaves in base64 where the reply is JSON.
+//! Query results are sent in binary if the type is known here, otherwise as the server's text. A boolean is the number
+//! 1 or 0, and `bytea` is encoded in base64 in JSON replies.
 //!
-//! Under [`Sync::Normal`](crate::Sync) a commit does not wait for the server's disk
-//! (`synchronous_commit = off`): when the server crashes, the last of the acknowledged rows may be
-//! lost.
+//! With [`Sync::Normal`](crate::Sync) a commit does not wait for the server's disk (`synchronous_commit = off`): when
+//! the server crashes, the last acknowledged rows may be lost.
 
 mod array;
 mod connect;
@@ -43,30 +42,30 @@ use crate::{Action, Database, DatabaseError, Job, Server, name};
 use driver::{PostgresDriver, StatementText};
 use link::PostgresLink;
 
-/// What a statement may begin with. A function that a `select` calls may write.
+/// The verbs that a statement may begin with. A function that a `select` calls may write.
 const WRITING: [&str; 6] = ["delete", "insert", "merge", "select", "update", "with"];
 
-/// What a query may begin with: it is run as a part of another one.
+/// The verbs that a query may begin with. It is run as a part of another query.
 const READING: [&str; 4] = ["select", "table", "values", "with"];
 
-/// A database of PostgreSQL and what is done with a request.
+/// A PostgreSQL database and the action for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostgresOptions {
-    /// Which, and how to get in.
+    /// The server and the login.
     pub server: Server,
-    /// What is done with a request.
+    /// The action for a request.
     pub job: Job,
 }
 
-/// Checks `options` as far as that is possible without the server.
+/// Checks `options` as far as possible without the server.
 ///
 /// # Errors
-/// When the acknowledgement is no template, a name cannot be one, or the statement is not one
-/// statement that does what it is there for.
+/// Returns an error if the acknowledgement is not a valid template, a name is invalid, or the statement is not a single
+/// statement of the required kind.
 pub fn factory(options: PostgresOptions) -> Result<Database, DatabaseError> {
     let PostgresOptions { server, job } = options;
     let mut members = Members::default();
-    // What the statement returns is known when it is prepared.
+    // The returned columns are known when the statement is prepared.
     ack::of(&job, &mut members, &[])?;
     let text = match &job.action {
         Action::Insert { table, columns, on_conflict } => {

@@ -1,8 +1,8 @@
 //! Requests that are answered with the rows of a query.
 //!
-//! Each request is one run of the query, outside of any transaction of ours and without the right to
-//! write. Its reply is written as the rows come, and is bounded. Where a client takes it in parts,
-//! they go to the outbox as they are full, and the rows come no faster than the client takes them.
+//! Each request runs the query once, outside of any transaction of the daemon and without the right to write. Its reply
+//! is written as the rows arrive, and its size is limited. If a client accepts a reply in parts, they are sent to the
+//! outbox as they fill up, and the rows are not read faster than the client takes them.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,21 +18,21 @@ use crate::reply::Writer;
 use crate::rows::{Rows, Shape};
 use crate::{DatabaseError, Format, Query};
 
-/// Bytes of a reply that are held before the first part leaves. What is smaller is sent whole, so that
-/// a limit which it exceeds, or an error behind its first rows, is still an answer of its own.
+/// The number of bytes of a reply that are held before the first part is sent. A smaller reply is sent as a whole, so
+/// that a limit which it exceeds, or an error after its first rows, still results in a separate answer.
 const HELD_BYTES: usize = 1 << 20;
 
-/// The same of the parts behind the first.
+/// The size of the parts after the first one, in bytes.
 const PART_BYTES: usize = 32 << 10;
 
-/// Answers with the rows of a query. One on each thread.
+/// Answers with the rows of a query. There is one handler on each thread.
 #[derive(Debug)]
 pub(crate) struct QueryHandler<D: Driver> {
     setup: Arc<Setup<D>>,
     query: Query,
     connection: Connection<D::Link>,
     rows: Rows,
-    /// What came and is not written yet.
+    /// Values that have arrived and are not written yet.
     cells: fields::Rows,
     details: DetailLog,
     patience: Patience,
@@ -47,7 +47,7 @@ impl<D: Driver> QueryHandler<D> {
         Ok(Self { setup, query, connection, rows, cells, details, patience })
     }
 
-    /// The reply to request `index` of `batch`.
+    /// Returns the reply to request `index` of `batch`.
     fn answer(
         &mut self,
         batch: &Batch,
@@ -71,7 +71,7 @@ impl<D: Driver> QueryHandler<D> {
                 }
                 Err(fault) => fault,
             };
-            // What only reads may be run again, until somebody has a part of it.
+            // A query may run again until a part of its reply is sent.
             if fault.of_types && !begun && !std::mem::replace(&mut checked, true) {
                 let stale = match self.connection.link() {
                     Some(link) => link.is_stale(stop).unwrap_or(false),
@@ -92,7 +92,7 @@ impl<D: Driver> QueryHandler<D> {
             }
             let mut limit = self.connection.time_left(self.setup.job.retry, at_us);
             let since = Instant::now();
-            // The server works: other queries may not meet that.
+            // The server works: other queries may not have this fault.
             let is_own = matches!(fault.blame, Blame::Foreign | Blame::Conflict | Blame::Full);
             let is_own = is_own && fault.answered;
             if is_own {
@@ -137,7 +137,7 @@ impl<D: Driver> QueryHandler<D> {
         }
         match (run, writer.over()) {
             (run, Some(over)) => {
-                // It was ended by us, in the middle: that is no failure of the database.
+                // The daemon ended the query before its end. This is not a failure of the database.
                 if run.is_err_and(|fault| fault.blame.spoils_connection()) {
                     self.connection.discard();
                 }
@@ -163,8 +163,7 @@ impl<D: Driver> Handler for QueryHandler<D> {
     }
 }
 
-/// Runs the query of a database's settings and gives its rows as they are, for those who want no
-/// text of them.
+/// Runs the query of a database's settings and returns its rows as values, for callers that need no text.
 pub struct Reader(Box<dyn Read>);
 
 impl std::fmt::Debug for Reader {
@@ -188,11 +187,11 @@ impl Reader {
         Ok(Self(Box::new(Reading { link, rows: Rows::default() })))
     }
 
-    /// Runs the query with the parameters in `record`. `rows` are then its rows, whatever they were
-    /// before. No limit holds but that of [`fields::Rows`].
+    /// Runs the query with the parameters in `record`. `rows` is then replaced by its rows. The only limit is that of
+    /// [`fields::Rows`].
     ///
     /// # Errors
-    /// When the record is none, or what the database says.
+    /// Returns an error if the record is invalid, or the error of the database.
     pub fn read(&mut self, record: &[u8], rows: &mut fields::Rows) -> Result<(), DatabaseError> {
         self.0.read(record, rows)
     }

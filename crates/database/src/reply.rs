@@ -1,4 +1,4 @@
-//! Rows of a query on their way out.
+//! Writes the rows of a query into a reply.
 
 use exchange::Slice;
 use fields::{EncodeError, Rows, Schema, json, tsv};
@@ -14,10 +14,10 @@ pub(crate) struct Writer {
     rows_max: usize,
     bytes_max: usize,
     out: Vec<u8>,
-    /// Bytes of it that were taken.
+    /// The number of bytes that were taken out.
     taken: usize,
     first: bool,
-    /// What ended it: a limit, or a value that its format cannot say.
+    /// The reason why it ended: a limit, or a value that its format cannot represent.
     over: Option<String>,
 }
 
@@ -39,7 +39,7 @@ impl Writer {
         }
     }
 
-    /// Adds these rows and forgets them there.
+    /// Writes these rows and clears `rows`.
     pub(crate) fn write(&mut self, rows: &mut Rows) -> Result<(), Fault> {
         for row in rows.iter() {
             if self.rows_left == 0 {
@@ -87,12 +87,12 @@ impl Writer {
         Err(fault)
     }
 
-    /// Bytes that are there.
+    /// Returns the number of bytes that are held.
     pub(crate) fn len(&self) -> usize {
         self.out.len()
     }
 
-    /// Takes what is there; the rest comes behind it.
+    /// Takes out the bytes that are held. The rest of the reply follows later.
     pub(crate) fn take(&mut self) -> Slice {
         self.taken += self.out.len();
         let part = Slice::from(&*self.out);
@@ -100,17 +100,17 @@ impl Writer {
         part
     }
 
-    /// Whether something of it was taken.
+    /// Whether a part of the reply was taken out.
     pub(crate) fn is_begun(&self) -> bool {
         self.taken > 0
     }
 
-    /// What the rows were that ended it, if they did: over a limit, or not to be said.
+    /// Returns why the rows ended the reply, if they did: a limit, or a value that cannot be represented.
     pub(crate) fn over(&self) -> Option<&str> {
         self.over.as_deref()
     }
 
-    /// All of it.
+    /// Returns the rest of the reply.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         if self.format == Format::Json {
             self.out.push(b']');
@@ -119,8 +119,8 @@ impl Writer {
     }
 }
 
-/// Why a row, counted from 1, cannot be written as JSON. Values of binary types have become text
-/// before, so this is text in an encoding of its own.
+/// Returns why a row, counted from 1, cannot be written as JSON. Values of binary types have been converted to text
+/// before, so this is text in another encoding.
 fn unfit_text(row: usize, columns: &Schema, unfit: EncodeError) -> String {
     let name = String::from_utf8_lossy(columns.name(unfit.index).unwrap_or_default());
     format!("row {row}: column `{name}` holds text that is not UTF-8, which JSON cannot hold")

@@ -1,8 +1,8 @@
-//! Which rows may be sent again when nobody knows whether their COMMIT took effect.
+//! Decides which rows may be sent again when it is unknown whether their COMMIT took effect.
 //!
-//! A unique key makes that safe where a row has the same key each time it is sent. A database may make
-//! a new value of one that is given: of NULL (a row number, a counter, a default), of 0 (a counter of
-//! MySQL) or of `now`. Such rows are found by their values.
+//! A unique key makes this safe if a row has the same key each time it is sent. But a database may replace a given
+//! value by a new one: NULL (a row number, a counter, a default), 0 (a counter of MySQL) or `now`. Such rows are found
+//! by their values.
 
 use std::ops::Range;
 
@@ -11,30 +11,30 @@ use fields::Value;
 
 use crate::rows::{Given, Rows, Shape};
 
-/// A column of the key by which a row is found that is there already.
+/// A column of the key by which an existing row is found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyColumn {
-    /// Which parameter of the statement its value is.
+    /// The parameter of the statement that is its value.
     pub(crate) parameter: usize,
     pub(crate) of: KeyType,
 }
 
-/// What a column of a key makes of the values that it is given.
+/// How a column of a key treats the values that it is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyType {
-    /// The same each time, of anything but NULL.
+    /// Stores the same value each time, for anything except NULL.
     Plain,
-    /// A counter: a new number of 0, and of what is rounded to it.
+    /// A counter: stores a new number for 0, and for values that are rounded to it.
     Counter,
     /// A time, which may be given as a word.
     Time,
 }
 
-/// The words that PostgreSQL takes for a time relative to the present.
+/// The words that PostgreSQL accepts for a time relative to the present.
 const WORDS: [&[u8]; 4] = [b"now", b"today", b"tomorrow", b"yesterday"];
 
 impl KeyType {
-    /// Whether the column stores the same each time that it is given this.
+    /// Whether the column stores the same value each time that it is given this one.
     fn keeps(self, given: Given<'_>) -> bool {
         match (self, given) {
             (_, Given::Value(Value::Null)) => false,
@@ -53,8 +53,8 @@ impl KeyType {
     }
 }
 
-/// The rows of `range` that may be sent again, in ranges in their order. Rows that stay refused are
-/// among them, for their letters. `key`: None where no row is sent again that may be stored.
+/// Returns the rows of `range` that may be sent again, as ranges in their order. They include rows that stay rejected,
+/// because of their dead letters. `key`: `None` if no row is sent again that may be stored.
 pub(crate) fn repeatable(
     key: Option<&[KeyColumn]>,
     shape: &Shape,

@@ -1,9 +1,9 @@
-//! The rows of one batch, read from its requests before the database is touched.
+//! The rows of one batch, parsed from its requests before the database is used.
 //!
-//! What the statement and the acknowledgement need of a record is copied once, into the [`Cells`]
-//! of the batch: straight where it is plain JSON, else by way of one set of [`Fields`] that indexes it
-//! in its block and is used again for each. The acknowledgements lie in one buffer. Everything is kept
-//! from batch to batch, so a row costs no allocation.
+//! The values of a record that the statement and the acknowledgement need are copied once, into the [`Cells`] of the
+//! batch: directly if the record is plain JSON, otherwise through one reused set of [`Fields`] that indexes the record
+//! in its block. The acknowledgements are in one buffer. All memory is kept from batch to batch, so a row needs no
+//! allocation.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -23,41 +23,41 @@ use crate::text::{one_line, shortened};
 use crate::{DatabaseError, Job, Record, UnknownFields};
 use sql::column::{Fit, Takes};
 
-/// Bytes of records or acknowledgements that are kept from one batch to the next at most.
+/// The maximum size of records or acknowledgements that is kept from one batch to the next, in bytes.
 const KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Bytes of the acknowledgements that share a block. One that waits for its turn keeps the whole
-/// block, and counts as that.
+/// The maximum size of the acknowledgements that share a block, in bytes. An acknowledgement that waits for its turn
+/// keeps the whole block, and counts as the whole block.
 const ACKS_TOGETHER_MAX: usize = 512;
-/// Rows, fields or cells whose room is kept from one batch to the next at most.
+/// The maximum number of rows, fields or cells whose memory is kept from one batch to the next.
 const KEPT_COUNT_MAX: usize = 64 * 1024;
 
-/// Bytes of a name that are shown at most.
+/// The maximum size of a name in a message, in bytes.
 const NAME_BYTES_MAX: usize = 100;
 
-/// What has to be known to read a row.
+/// The information that is needed to parse a row.
 #[derive(Debug)]
 pub(crate) struct Shape {
     pub(crate) record: Record,
-    /// What each record must have: the columns of a batch.
+    /// The members that each record must have: the columns of a batch.
     pub(crate) members: Schema,
-    /// Reads records that are plain; the others are read by way of [`Fields`].
+    /// Parses plain records. Other records are parsed through [`Fields`].
     plain: Option<Plain>,
-    /// Which of the members a line of TSV has, in their order there.
+    /// The members that a line of TSV has, in their order in the line.
     pub(crate) columns: Vec<Box<str>>,
-    /// One for each parameter of the statement, in its order.
+    /// One source for each parameter of the statement, in its order.
     pub(crate) parameters: Vec<Source>,
     pub(crate) ack: Vec<Piece>,
-    /// The acknowledgement says what the statement did, so it is written after that.
+    /// The acknowledgement contains the effect of the statement, so it is written after it.
     pub(crate) is_late: bool,
     /// Records may have names that are not used.
     takes_unknown: bool,
 }
 
 impl Shape {
-    /// The shape of requests whose statement has these parameters.
+    /// Returns the shape of requests whose statement has these parameters.
     ///
     /// # Errors
-    /// When the acknowledgement names a value that a line of TSV does not have.
+    /// Returns an error if the acknowledgement names a value that a line of TSV does not have.
     pub(crate) fn new(
         job: &Job,
         members: Members,
@@ -85,7 +85,7 @@ impl Shape {
         Ok(Self { record, members, plain, columns, parameters, ack, is_late, takes_unknown })
     }
 
-    /// How a request ends whose record, which has all members, has more names than these.
+    /// Returns the outcome of a request whose record has all members and further names.
     fn unknown(&self, record: &Fields) -> Option<Outcome> {
         if self.takes_unknown || record.len() == self.members.len() {
             return None;
@@ -97,13 +97,13 @@ impl Shape {
         Some(refused(Cause::Record, &text))
     }
 
-    /// The name of a member, for people.
+    /// Returns the name of a member, for messages.
     pub(crate) fn name(&self, member: usize) -> Cow<'_, str> {
         String::from_utf8_lossy(self.members.name(member).unwrap_or_default())
     }
 }
 
-/// The members that are parameters, each once, in the order of the parameters.
+/// Returns the members that are parameters, each once, in the order of the parameters.
 fn columns(members: &Members, parameters: &[Source]) -> Vec<Box<str>> {
     let mut columns: Vec<Box<str>> = Vec::new();
     for source in parameters {
@@ -116,59 +116,59 @@ fn columns(members: &Members, parameters: &[Source]) -> Vec<Box<str>> {
     columns
 }
 
-/// A value of a row, or of the request that it was.
+/// A value of a row, or of its request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Given<'a> {
-    /// From the record.
+    /// A value of the record.
     Value(Value<'a>),
-    /// Of the request itself.
+    /// A number of the request itself.
     Integer(i64),
-    /// Of the request itself.
+    /// The client of the request itself.
     Client(exchange::Peer),
 }
 
 /// A request that became a row.
 #[derive(Debug)]
 struct Row {
-    /// Which request of the batch it was.
+    /// The index of the request in the batch.
     request: usize,
-    /// Where its acknowledgement lies.
+    /// The position of its acknowledgement.
     ack: Range<usize>,
-    /// The acknowledgement lies among those that were written after the row was stored.
+    /// The acknowledgement is among those that were written after the row was stored.
     is_late: bool,
-    /// Why the database does not accept it.
+    /// The reason why the database does not accept the row.
     refusal: Option<Refusal>,
-    /// Nobody knows whether it is stored: it is sent again.
+    /// It is unknown whether the row is stored: it is sent again.
     is_unsure: bool,
     verdict: Verdict,
-    /// The log says that its letter is lost.
+    /// The log reports that its dead letter is lost.
     is_letter_lost: bool,
-    /// How many rows its statement stored or changed, where the acknowledgement says that.
+    /// The number of rows that its statement stored or changed, if the acknowledgement contains it.
     count: u64,
-    /// It was new when it was sent first, and is there now: by us, or by somebody else.
+    /// The row did not exist when it was sent first, and exists now: stored by this batch, or by another client.
     is_disputed: bool,
 }
 
-/// Whether a row that is refused may be tried again.
+/// Whether a rejected row may be tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Open,
-    /// Its request is no row, and never becomes one.
+    /// Its request is not a valid row, and never becomes one.
     NoRow,
-    /// Its letter may be in the table: the COMMIT that wrote both was lost. It is not stored, and must not be
-    /// stored beside its letter.
+    /// Its dead letter may be in the table: the answer to the COMMIT that wrote both was lost. The row is not stored,
+    /// and must not be stored in addition to its dead letter.
     Settled,
 }
 
-/// Why the database does not accept a row.
+/// The reason why the database does not accept a row.
 #[derive(Debug)]
 pub(crate) struct Refusal {
-    /// How its request ends.
+    /// The cause with which its request ends.
     pub(crate) cause: Cause,
-    /// What the database calls it.
+    /// The error code of the database.
     pub(crate) code: Box<str>,
     pub(crate) text: Box<str>,
-    /// For the operator alone.
+    /// For the operator only.
     pub(crate) detail: Box<str>,
 }
 
@@ -178,15 +178,15 @@ impl Refusal {
     }
 }
 
-/// The rows of one batch, each known by its number here.
+/// The rows of one batch, identified by their index.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
-    /// The record that is being read.
+    /// The record that is being parsed.
     record: Fields,
-    /// For each row and member, its value.
+    /// The value of each member of each row.
     cells: Cells,
     acks: Vec<u8>,
-    /// Acknowledgements that say what the statement did.
+    /// Acknowledgements that contain the effect of the statement.
     late: Vec<u8>,
     shape: Option<Arc<Shape>>,
     rows: Vec<Row>,
@@ -194,7 +194,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Forgets all rows; those that come are of this shape.
+    /// Removes all rows. The next ones have this shape.
     pub(crate) fn begin(&mut self, shape: &Arc<Shape>) {
         self.shape = shape.is_late.then(|| Arc::clone(shape));
         self.uids.begin_batch();
@@ -214,15 +214,15 @@ impl Rows {
         self.rows.len()
     }
 
-    /// What tells the letter of that row from all others.
+    /// Returns the unique id of the dead letter of this row.
     pub(crate) fn uid(&self, row: usize) -> String {
         self.uids.of(row)
     }
 
-    /// Reads request number `index` of its batch as one more row.
+    /// Parses request number `index` of its batch as the next row.
     ///
     /// # Errors
-    /// When it is none: how it ends.
+    /// Returns the outcome of the request if it is not a valid row.
     pub(crate) fn read(
         &mut self,
         shape: &Shape,
@@ -254,7 +254,8 @@ impl Rows {
         Ok(())
     }
 
-    /// Takes in request number `index` of its batch, which is no row and ended like that, for its letter.
+    /// Adds request number `index` of its batch, which is not a valid row and ended with `outcome`, for its dead
+    /// letter.
     pub(crate) fn keep_refused(&mut self, index: usize, outcome: &Outcome) {
         let (Outcome::Ended(end, text) | Outcome::Fallback(end, text)) = outcome else { return };
         let nothing = (0..self.cells.schema().len()).map(|_| Value::Null);
@@ -275,8 +276,8 @@ impl Rows {
         });
     }
 
-    /// Refuses those of `rows` with a value that its column would change. True when there are some.
-    /// `takes`: for each parameter.
+    /// Rejects those of `rows` with a value that its column would change. Returns whether there are any. `takes`: what
+    /// each parameter accepts.
     pub(crate) fn refuse_misfits(
         &mut self,
         shape: &Shape,
@@ -310,7 +311,7 @@ impl Rows {
         found
     }
 
-    /// The rows of `range` that are not refused, in ranges in their order.
+    /// Returns the rows of `range` that are not rejected, as ranges in their order.
     pub(crate) fn accepted(&self, range: Range<usize>) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         let mut start = range.start;
@@ -323,7 +324,7 @@ impl Rows {
         found
     }
 
-    /// Reads a record, whatever it is like, as one more row of cells.
+    /// Parses a record of any form as the next row of cells.
     fn read_any(&mut self, shape: &Shape, body: &Slice) -> Result<(), Outcome> {
         self.decode(shape, body)?;
         let pushed = self.cells.push_record(&self.record);
@@ -334,12 +335,12 @@ impl Rows {
                 unknown.inspect(|_| self.cells.truncate(row))
             }
         };
-        // Lets the block go, which would else be held until the next record.
+        // Releases the block, which would otherwise be held until the next record.
         self.record.clear();
         refused.map_or(Ok(()), Err)
     }
 
-    /// Indexes a record where it lies.
+    /// Indexes a record in its block.
     fn decode(&mut self, shape: &Shape, body: &Slice) -> Result<(), Outcome> {
         let record = &mut self.record;
         let refuse = |text: String| refused(Cause::Record, &text);
@@ -378,11 +379,11 @@ impl Rows {
         Ok(())
     }
 
-    /// Writes the acknowledgements of the rows of `part`, which are stored and not committed yet,
-    /// where they say what that did.
+    /// Writes the acknowledgements of the rows of `part`, which are stored and not committed yet, if they contain the
+    /// effect of the statement.
     ///
     /// # Errors
-    /// When a value that was returned cannot be in a reply: a fault of that row.
+    /// Returns a fault of a row if a value that it returned cannot be in a reply.
     pub(crate) fn acknowledge(
         &mut self,
         part: Range<usize>,
@@ -426,17 +427,17 @@ impl Rows {
         Ok(())
     }
 
-    /// Which request of the batch row `row` was.
+    /// Returns the index of the request of row `row` in the batch.
     pub(crate) fn request(&self, row: usize) -> usize {
         self.rows[row].request
     }
 
-    /// What row `row` has for that member.
+    /// Returns the value of row `row` for this member.
     pub(crate) fn value(&self, row: usize, member: usize) -> Value<'_> {
         self.cells.value(row, member).unwrap_or(Value::Null)
     }
 
-    /// What row `row` has for a parameter.
+    /// Returns the value of row `row` for a parameter.
     pub(crate) fn given(&self, row: usize, source: Source, batch: &Batch) -> Given<'_> {
         let request = || &batch.requests[self.request(row)];
         match source {
@@ -447,10 +448,10 @@ impl Rows {
         }
     }
 
-    /// What row `row` has for parameter `parameter`, as its column takes it.
+    /// Returns the value of row `row` for parameter `parameter`, in the form that its column accepts.
     ///
     /// # Errors
-    /// When the column would change it: a fault of that row.
+    /// Returns a fault of the row if the column would change the value.
     pub(crate) fn fitted(
         &self,
         row: usize,
@@ -471,55 +472,55 @@ impl Rows {
         })
     }
 
-    /// Why the database does not accept that row, if it does not.
+    /// Returns the reason why the database does not accept this row, if it does not.
     pub(crate) fn refusal(&self, row: usize) -> Option<&Refusal> {
         self.rows[row].refusal.as_ref()
     }
 
-    /// Notes that nobody knows whether those of `rows` are stored that the database accepted.
+    /// Records that it is unknown whether those of `rows` that the database accepted are stored.
     pub(crate) fn doubt(&mut self, rows: Range<usize>) {
         self.rows[rows].iter_mut().for_each(|row| row.is_unsure |= row.refusal.is_none());
     }
 
-    /// Whether that row is stored, and nobody knows whether by this request: its acknowledgement
-    /// would have to say.
+    /// Whether this row is stored, but it is unknown whether by this request. Its acknowledgement would have to state
+    /// that.
     pub(crate) fn is_disputed(&self, row: usize) -> bool {
         self.rows[row].is_disputed
     }
 
-    /// Whether nobody knew whether that row is stored when it was sent again.
+    /// Whether it was unknown if this row is stored when it was sent again.
     pub(crate) fn is_unsure(&self, row: usize) -> bool {
         self.rows[row].is_unsure
     }
 
-    /// Notes that the database does not accept that row.
+    /// Records that the database does not accept this row.
     pub(crate) fn refuse(&mut self, row: usize, fault: Fault) {
         let Fault { code, text, detail, cause, .. } = fault;
         self.rows[row].refusal = Some(Refusal { cause, code, text: text.into(), detail });
     }
 
-    /// Notes that a row that is refused is never tried again.
+    /// Records that a rejected row is never tried again.
     pub(crate) fn settle(&mut self, row: usize) {
         self.rows[row].verdict = Verdict::Settled;
     }
 
-    /// Whether that row stays refused, and its letter may be in the table.
+    /// Whether this row stays rejected, and its dead letter may be in the table.
     pub(crate) fn is_settled(&self, row: usize) -> bool {
         self.rows[row].verdict == Verdict::Settled
     }
 
-    /// Notes that the log says of that row that its letter is lost. False where it did before.
+    /// Records that the log reports the dead letter of this row as lost. Returns false if it was reported before.
     pub(crate) fn lose_letter(&mut self, row: usize) -> bool {
         !std::mem::replace(&mut self.rows[row].is_letter_lost, true)
     }
 
-    /// Forgets why rows were not accepted: they are tried again.
+    /// Clears the reasons why rows were not accepted, because they are tried again.
     pub(crate) fn forgive(&mut self, rows: Range<usize>) {
         let rows = self.rows[rows].iter_mut().filter(|row| row.verdict == Verdict::Open);
         rows.for_each(|row| row.refusal = None);
     }
 
-    /// Gives each of `rows`, now committed, its acknowledgement or refusal. The acknowledgements
+    /// Answers each of `rows`, which are now committed, with its acknowledgement or rejection. The acknowledgements
     /// share blocks.
     pub(crate) fn answers(&self, rows: Range<usize>, mut answer: impl FnMut(usize, Outcome)) {
         if self.shape.is_some() {
@@ -552,7 +553,7 @@ impl Rows {
     }
 }
 
-/// The fault of a row whose value a column does not take.
+/// Returns the fault of a row whose value a column does not accept.
 fn misfit(column: &str, why: &str) -> Fault {
     Fault::new(Blame::Row, &format!("column `{column}` {why}")).coded("type")
 }
@@ -562,8 +563,8 @@ fn push_shown(to: &mut Vec<u8>, value: impl std::fmt::Display) {
     write!(to, "{value}").expect("a buffer takes what is written to it");
 }
 
-/// How a request ends whose record does not give each member one value. JSON has no name twice and
-/// TSV no names, so only logfmt can leave open which of two was meant.
+/// Returns the outcome of a request whose record does not give each member exactly one value. JSON has no duplicate
+/// names and TSV has no names, so only logfmt can contain two values for a name.
 fn not_a_row(shape: &Shape, error: RowError) -> Outcome {
     match error {
         RowError::Absent { column } => {

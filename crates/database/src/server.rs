@@ -1,5 +1,4 @@
-//! What servers have in common: where they are, a runtime on the handler's own thread, and that
-//! whoever waits for them can be stopped.
+//! The common parts of servers: their address, a runtime on the handler's thread, and waits that can be stopped.
 
 use std::cell::Cell;
 use std::fmt;
@@ -18,49 +17,49 @@ use tokio::time::timeout;
 use crate::DatabaseError;
 use crate::fault::{Blame, Fault};
 
-/// While it waits for a server, a handler looks this often whether to stop.
+/// The interval at which a handler that waits for a server checks whether to stop.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How long a server may take to cancel what runs, before the connection is given up.
+/// The maximum time that a server may take to cancel a running statement, before the connection is dropped.
 const CANCEL_WAIT: Duration = Duration::from_secs(2);
 
-/// How long nothing may come from a server before its machine is asked whether it still knows the
-/// connection: a way that has gone dark is then seen within minutes, and not never.
+/// The time without data from a server after which TCP keepalive probes check the connection. An unresponsive
+/// connection is then detected within minutes.
 pub(crate) const KEEPALIVE: Duration = Duration::from_secs(60);
 
-/// A database on a server, and how to get in.
+/// A database on a server, and its login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
-    /// Where it is.
+    /// The address of the server.
     pub host: Host,
-    /// Who we are there.
+    /// The user name on the server.
     pub user: String,
-    /// What proves it, if anything must.
+    /// The password, if one is needed.
     pub password: Option<Secret>,
-    /// Which of its databases.
+    /// The name of the database.
     pub database: String,
-    /// Whether the way there is encrypted.
+    /// Whether the connection is encrypted.
     pub tls: Tls,
-    /// How long it may take to connect and to be let in.
+    /// The maximum time to connect and to log in.
     pub connect_wait: Duration,
 }
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
     /// A name or an IP address, and a port.
     Internet(String, u16),
-    /// A socket in the file system; for PostgreSQL the folder that it lies in, and its port.
+    /// A Unix socket; for PostgreSQL the directory of the socket, and its port.
     Socket(PathBuf, u16),
 }
 
-/// Whether the way to a server is encrypted.
+/// Whether the connection to a server is encrypted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tls {
-    /// It is not.
+    /// Not encrypted.
     Off,
-    /// It is, and the server must prove that it is who it should be, by a certificate that these
-    /// roots stand for: a PEM file, or those of the system.
+    /// Encrypted. The server must prove its identity with a certificate that these roots have signed: those of a PEM
+    /// file, or those of the system.
     On(Option<PathBuf>),
 }
 
@@ -69,7 +68,7 @@ pub enum Tls {
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes a text in.
+    /// Returns a secret with this text.
     #[must_use]
     pub const fn new(text: String) -> Self {
         Self(text)
@@ -96,7 +95,7 @@ impl fmt::Display for Server {
     }
 }
 
-/// What is said of a setting of a server that lets a power failure take rows.
+/// Returns the message about a server setting because of which a power failure may lose rows.
 pub(crate) fn doubt(setting: &str, value: impl fmt::Display, safe: &str) -> String {
     format!(
         "the server has `{setting} = {value}`: rows that were acknowledged may be lost when it crashes \
@@ -105,7 +104,7 @@ pub(crate) fn doubt(setting: &str, value: impl fmt::Display, safe: &str) -> Stri
     )
 }
 
-/// A runtime for one connection, on the thread that uses it.
+/// Returns a runtime for one connection, on the thread that uses it.
 fn runtime(server: &str) -> Result<Runtime, DatabaseError> {
     Builder::new_current_thread()
         .enable_all()
@@ -113,8 +112,8 @@ fn runtime(server: &str) -> Result<Runtime, DatabaseError> {
         .map_err(|error| DatabaseError::Unreachable(server.to_owned(), error.to_string().into()))
 }
 
-/// Does `work`, which opens a connection to `server`, in the time that it has for that. Returns the runtime
-/// of the connection as well. A driver that panics at what a server says has not connected to it.
+/// Runs `work`, which opens a connection to `server`, within its time limit. Returns the runtime of the connection as
+/// well. If the driver panics because of the server's data, the connection has failed.
 pub(crate) fn connect<T>(
     server: &Server,
     work: impl Future<Output = Result<T, DatabaseError>>,
@@ -126,7 +125,7 @@ pub(crate) fn connect<T>(
         DatabaseError::Unreachable(server.to_string(), text.into())
     };
     let connect = || runtime.block_on(async { timeout(wait, work).await.map_err(late) });
-    // What a panic leaves behind is dropped with the runtime.
+    // The state that a panic leaves behind is dropped with the runtime.
     let opened = catch_unwind(AssertUnwindSafe(connect)).map_err(|_| {
         let text = "the driver panicked at what the server sent";
         DatabaseError::Unreachable(server.to_string(), text.into())
@@ -134,8 +133,8 @@ pub(crate) fn connect<T>(
     Ok((runtime, opened))
 }
 
-/// Waits for `work`. Once `stop` is requested, `cancel` asks the server to end it. None when it does
-/// not end even so: the connection is of no use then.
+/// Waits for `work`. When `stop` is requested, `cancel` asks the server to end it. `None` if the work does not end even
+/// then: the connection cannot be used any more.
 pub(crate) fn until<T>(
     runtime: &Runtime,
     stop: &Stop,
@@ -152,14 +151,14 @@ pub(crate) fn until<T>(
                 break;
             }
         }
-        // What comes of it is seen in the work.
+        // The effect of the cancellation shows in the work.
         let _ = timeout(CANCEL_WAIT, cancel).await;
         timeout(CANCEL_WAIT, work).await.ok()
     })
 }
 
-/// As [`until`], for statements of the settings. A server may get a cancellation when its statement has ended,
-/// and end the next one: behind one the connection is given up, whatever came of the work.
+/// As [`until`], for statements of the settings. A server may receive a cancellation after its statement has ended, and
+/// end the next one. So the connection is dropped after a cancellation, whatever the result of the work.
 pub(crate) fn stoppable<T>(
     runtime: &Runtime,
     stop: &Stop,
@@ -178,7 +177,7 @@ pub(crate) fn stoppable<T>(
     }
 }
 
-/// As [`until`], for what a server answers at once.
+/// As [`until`], for requests that a server answers immediately.
 #[cfg(feature = "mysql")]
 pub(crate) fn answer<T, E>(
     runtime: &Runtime,
@@ -192,22 +191,23 @@ pub(crate) fn answer<T, E>(
     }
 }
 
-/// Makes one cryptography the choice of the whole process, where nobody has chosen yet: drivers that
-/// leave the choice to it would else not find one.
+/// Sets the cryptography provider of the whole process, unless one is set already. Drivers that use the process default
+/// would otherwise find none.
 #[cfg(all(feature = "mysql", feature = "tls"))]
 pub(crate) fn crypto() {
-    // Somebody else's choice is as good.
+    // A provider that was set before is accepted.
     let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
 }
 
-/// Why no encrypted connection can be made.
+/// Returns the error for encrypted connections without TLS support.
 #[cfg(not(feature = "tls"))]
 pub(crate) fn without_tls(server: &str) -> DatabaseError {
     let text = "`tls`: this program was built without TLS (the feature `tls`)";
     DatabaseError::Denied(server.to_owned(), text.into())
 }
 
-/// The certificates that may stand for a server, each in DER. Who can write their file decides who may be the server.
+/// Returns the root certificates for a server, each in DER. Whoever can write their file decides which server is
+/// trusted, so its owner and mode are checked.
 #[cfg(feature = "tls")]
 pub(crate) fn roots(server: &str, file: Option<&Path>) -> Result<Vec<Vec<u8>>, DatabaseError> {
     use tokio_rustls::rustls::pki_types::CertificateDer;

@@ -1,29 +1,29 @@
-//! Where a parameter or a part of the acknowledgement takes its value.
+//! The sources of the values of parameters and of parts of the acknowledgement.
 
 use fields::{Fields, Value};
 use sql::ColumnParameter;
 
 use crate::DatabaseError;
 
-/// Names that stand for the request itself. A record cannot give them another value.
+/// Names that refer to the request itself. A record cannot give them another value.
 const OF_REQUEST: [(&str, Source); 3] =
     [("_id", Source::Id), ("_client", Source::Client), ("_at", Source::At)];
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// The request's id.
+    /// The id of the request.
     Id,
-    /// Who asked.
+    /// The client.
     Client,
-    /// When it was received, in microseconds since the Unix epoch.
+    /// The time of receipt, in microseconds since the Unix epoch.
     At,
-    /// The member of the record with that number in [`Members`].
+    /// The member of the record with this number in [`Members`].
     Member(usize),
 }
 
 impl Source {
-    /// What a value of the request itself is, for people.
+    /// Returns the description of a value of the request itself, for messages.
     pub(crate) const fn title(self) -> Option<&'static str> {
         match self {
             Self::Member(_) => None,
@@ -34,12 +34,12 @@ impl Source {
     }
 }
 
-/// What a name stands for, where it is one of the request itself.
+/// Returns the source of a name that refers to the request itself.
 pub(crate) fn reserved(name: &str) -> Option<Source> {
     OF_REQUEST.iter().find(|(reserved, _)| *reserved == name).map(|(_, source)| *source)
 }
 
-/// A parameter goes into a column of this type, which does not take `what` it is.
+/// Returns the error of a parameter for a column of this type, which does not accept `what` it is.
 pub(crate) fn unfit(given: &ColumnParameter, of: &str, what: &str, mend: &str) -> DatabaseError {
     let ColumnParameter { column, name, at } = given;
     let text = format!(
@@ -50,7 +50,7 @@ pub(crate) fn unfit(given: &ColumnParameter, of: &str, what: &str, mend: &str) -
 
 #[cfg(feature = "server")]
 impl Source {
-    /// What a value of the request itself is, where a column of that type does not take it.
+    /// Returns the description of a value of the request itself, if a column of this type does not accept it.
     pub(crate) fn misfit(self, of: &str) -> Option<&'static str> {
         let text = ["text", "character varying", "bpchar", "citext", "name", "varchar", "char"];
         let text = text.contains(&of) || of.ends_with("text");
@@ -65,12 +65,12 @@ impl Source {
     }
 }
 
-/// The names that are taken from each record, each once.
+/// The names that are read from each record, each once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Members(Fields);
 
 impl Members {
-    /// The source that `name` stands for, noting it when the record must have it.
+    /// Returns the source of `name`, and adds it if the record must have it.
     pub(crate) fn source(&mut self, name: &str) -> Result<Source, DatabaseError> {
         if let Some(source) = reserved(name) {
             return Ok(source);

@@ -1,14 +1,13 @@
 //! SQLite files as handlers.
 //!
-//! The file is in WAL mode, so readers never wait for us and a commit under [`Sync::Full`](crate::Sync::Full)
-//! costs one fdatasync. One connection a handler, opened on its thread; SQLite lets one of them write at
-//! a time, so a pool that writes is served best by one handler.
+//! The file is in WAL mode, so readers never wait for the daemon, and a commit with [`Sync::Full`](crate::Sync::Full)
+//! costs one fdatasync. Each handler has one connection, opened on its thread. SQLite lets one connection write at a
+//! time, so a pool that writes works best with one handler.
 //!
-//! How a value of a record is bound: NULL as NULL; text as TEXT, and as BLOB where it is not
-//! UTF-8; a number as INTEGER or REAL where that keeps its value, else as the TEXT of its digits,
-//! which the column's affinity then judges. Nested JSON is its text. TSV and logfmt know no numbers:
-//! their values are text, and the affinity makes them what the column wants. Of a query a BLOB leaves
-//! in base64 where the reply is JSON, whatever is in it.
+//! How a value of a record is bound: NULL as NULL; text as TEXT, or as BLOB if it is not UTF-8; a number as INTEGER or
+//! REAL if that keeps its value, otherwise as the TEXT of its digits, which the affinity of the column then converts.
+//! Nested JSON is bound as its text. TSV and logfmt have no numbers: their values are text, and the affinity converts
+//! them. A BLOB in a query result is encoded in base64 in JSON replies, with any content.
 
 mod bind;
 mod connect;
@@ -34,20 +33,20 @@ use crate::{Database, DatabaseError, Job};
 use driver::SqliteDriver;
 use link::SqliteLink;
 
-/// An SQLite file and what is done with a request.
+/// An SQLite file and the action for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqliteOptions {
-    /// The file. `create` also allows the file itself to be made.
+    /// The file. With `create`, a missing file is created.
     pub path: PathBuf,
-    /// What is done with a request.
+    /// The action for a request.
     pub job: Job,
 }
 
-/// Checks `options` as far as that is possible without the file.
+/// Checks `options` as far as possible without the file.
 ///
 /// # Errors
-/// When the acknowledgement is no template, a name cannot be one, or the statement is not one
-/// statement that does what it is there for.
+/// Returns an error if the acknowledgement is not a valid template, a name is invalid, or the statement is not a single
+/// statement of the required kind.
 pub fn factory(options: SqliteOptions) -> Result<Database, DatabaseError> {
     setup(options).map(Database::new)
 }
@@ -55,7 +54,7 @@ pub fn factory(options: SqliteOptions) -> Result<Database, DatabaseError> {
 fn setup(options: SqliteOptions) -> Result<Arc<Setup<SqliteDriver>>, DatabaseError> {
     let SqliteOptions { path, job } = options;
     let mut members = Members::default();
-    // What the statement returns is known when it is prepared.
+    // The returned columns are known when the statement is prepared.
     ack::of(&job, &mut members, &[])?;
     let sql = statement::sql_of(&job.action)?;
     if path.as_os_str().is_empty() || path.as_os_str() == ":memory:" {
@@ -79,7 +78,7 @@ impl Driver for SqliteDriver {
         connect::connect(self, false)
     }
 
-    /// Also that the file can be written.
+    /// Also checks that the file can be written.
     fn check(&self, link: &mut SqliteLink) -> Result<(), DatabaseError> {
         if matches!(self.job.action, crate::Action::Query(_)) {
             return Ok(());

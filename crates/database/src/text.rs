@@ -1,14 +1,14 @@
-//! Texts that go to a person on one line.
+//! Messages on one line.
 
-/// Bytes of the text of a refusal or failure at most; what is longer is cut.
+/// The maximum size of the message of a rejection or failure, in bytes. A longer one is truncated.
 pub(crate) const TEXT_BYTES_MAX: usize = 240;
 
-/// `text` on one line and of bounded length.
+/// Returns `text` on one line and with limited length.
 pub(crate) fn one_line(text: &str) -> String {
     shortened(text, TEXT_BYTES_MAX)
 }
 
-/// `text` on one line and of at most `bytes_max`, besides the mark where it was cut.
+/// Returns `text` on one line with at most `bytes_max` bytes, not counting the mark of truncation.
 pub(crate) fn shortened(text: &str, bytes_max: usize) -> String {
     let mut line = String::with_capacity(text.len().min(bytes_max));
     for letter in text.chars() {
@@ -22,7 +22,7 @@ pub(crate) fn shortened(text: &str, bytes_max: usize) -> String {
     line
 }
 
-/// Names in a list for a person: `a`, `b`, `c`.
+/// Returns names as a list for a message: `a`, `b`, `c`.
 pub(crate) fn listed(names: &[String]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

@@ -1,4 +1,4 @@
-//! What an operator is told at start.
+//! Errors that an operator receives at startup.
 
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -103,7 +103,7 @@ fn what_cannot_be_opened_is_told_with_its_path() {
     assert_eq!(text, format!("cannot open `{}`: file is not a database", path.display()));
 }
 
-/// Others could replace the file, or make its log, between a look at the path and its opening.
+/// Other users could replace the file, or create its log, between the check of the path and its opening.
 #[test]
 fn a_file_where_others_can_make_files_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -118,7 +118,7 @@ fn a_file_where_others_can_make_files_is_refused() {
     }
     set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     assert_eq!(checked(options.clone()), Ok(()));
-    // A link that nobody else can have made leads to the file.
+    // A link that no other user can have created leads to the file.
     let link = folder.path().join("link.db");
     std::os::unix::fs::symlink("hits.db", &link).unwrap();
     assert_eq!(checked(SqliteOptions { path: link, ..options }), Ok(()));

@@ -1,8 +1,7 @@
-//! What the disk was asked for, and what is answered when it fails, seen from outside.
+//! The syncs of the disk, and the answers when the disk fails, observed from outside.
 //!
-//! The test runs itself under strace, which counts the syncs and makes chosen calls fail. It needs
-//! strace (the Debian package of that name) and the right to trace a child of its own, and fails
-//! where it has not got them.
+//! The test runs itself under strace, which counts the syncs and makes selected calls fail. It needs strace (the Debian
+//! package of that name) and the right to trace its child, and fails without them.
 
 #![expect(clippy::unwrap_used, reason = "a test, which clippy cannot see")]
 
@@ -37,7 +36,7 @@ fn main() {
     ];
     let whole = std::time::Instant::now();
     for (name, check) in checks {
-        // A panic ends the program and is the failure.
+        // A panic ends the program and counts as the failure.
         check();
         println!("test {name} ... ok");
     }
@@ -46,7 +45,7 @@ fn main() {
     println!("\ntest result: ok. {passed} passed; 0 failed; 0 ignored; finished in {took:.2}s");
 }
 
-/// The child: serves the batches and writes each answer as it gets it.
+/// The child: serves the batches and writes each answer when it gets it.
 fn serve(path: &Path, sync: &str) {
     let factory = factory(SqliteOptions {
         path: path.to_owned(),
@@ -88,13 +87,13 @@ impl Outbox for Printed {
     fn flush(&mut self) {}
 }
 
-/// What a traced child did.
+/// The record of a traced child.
 struct Traced {
     folder: tempfile::TempDir,
     /// The words of the causes with which the requests of each batch ended.
     answers: BTreeMap<usize, Vec<String>>,
-    /// Syncs of the write-ahead log before the first answer to each batch, since the last answer to
-    /// the batch before.
+    /// The number of syncs of the write-ahead log before the first answer to each batch, since the last answer to the
+    /// previous batch.
     syncs: BTreeMap<usize, usize>,
 }
 
@@ -129,7 +128,7 @@ fn database_in(folder: &tempfile::TempDir) -> PathBuf {
     folder.path().join("hits.db")
 }
 
-/// `answer 3 ok`
+/// Parses `answer 3 ok`.
 fn answer_in(text: &str) -> Option<(usize, &str)> {
     let (batch, word) = text.split_once("answer ")?.1.split_once(' ')?;
     Some((batch.parse().ok()?, word))
@@ -151,7 +150,7 @@ fn syncs_in(trace: &str) -> BTreeMap<usize, usize> {
 }
 
 impl Traced {
-    /// How many rows of `batch` a fresh connection finds.
+    /// Returns how many rows of `batch` a fresh connection finds.
     fn rows(&self, batch: usize) -> usize {
         let connection = Connection::open(database_in(&self.folder)).unwrap();
         let sql = "select count(*) from hits where batch = ?";
@@ -160,7 +159,7 @@ impl Traced {
         usize::try_from(count).unwrap()
     }
 
-    /// The one batch that ended with `word`, when all others were answered and are stored.
+    /// Returns the only batch that ended with `word`. All others must be answered and stored.
     fn the_only_batch(&self, word: &str) -> usize {
         let mut found = None;
         for (batch, words) in &self.answers {
@@ -181,7 +180,7 @@ fn synced_once() {
         assert_eq!(*words, ["ok"; ROWS_OF_BATCH]);
         assert_eq!(traced.rows(*batch), ROWS_OF_BATCH);
     }
-    // Before the first batch there is also the opening of the file.
+    // Before the first batch the file is also opened.
     assert_eq!(traced.syncs.len(), BATCHES);
     assert!(traced.syncs[&0] >= 1, "{:?}", traced.syncs);
     assert!(traced.syncs.range(1..).all(|(_, &count)| count == 1), "{:?}", traced.syncs);
@@ -206,7 +205,7 @@ fn sync_fails() {
 }
 
 fn disk_is_full() {
-    // The log's header, then a header and a page for each frame.
+    // The header of the log, then a header and a page for each frame.
     for when in [8, 9, 12] {
         let traced = trace("full", Some(&format!("pwrite64:error=ENOSPC:when={when}")));
         let batch = traced.the_only_batch("database");

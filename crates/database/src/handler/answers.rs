@@ -1,4 +1,4 @@
-//! How the requests of a batch end: answered, refused, failed, or with no known outcome.
+//! The outcomes of the requests of a batch: answered, rejected, failed, or unknown.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ impl<D: Driver> Work<'_, D> {
             }
         }
         if let Some((_, fault)) = &self.unsure {
-            // The first attempt may have stored what the second did not: that is no refusal.
+            // The first attempt may have stored a row that the second one did not store. That is not a rejection.
             for row in range.clone() {
                 let is_refused = self.rows.is_unsure(row) && self.rows.refusal(row).is_some();
                 if is_refused || self.rows.is_disputed(row) {
@@ -29,13 +29,13 @@ impl<D: Driver> Work<'_, D> {
         self.rows.answers(range, |request, outcome| self.outbox.answer(request, outcome));
     }
 
-    /// Writes what the database said of a whole batch into the log, where that is asked for.
+    /// Logs what the database reported about a whole batch, if the settings enable it.
     pub(super) fn write_details(&mut self, fault: &Fault) {
         let name = self.setup.driver.name();
         self.details.write(&name, &fault.code, &fault.text, &fault.detail);
     }
 
-    /// Ends `rows`, except that those which stay refused are refused.
+    /// Ends `rows` with `outcome`. Rows whose rejection is final are answered as rejected.
     pub(super) fn end(&mut self, rows: impl IntoIterator<Item = usize>, outcome: &Outcome) {
         let mut settled = Vec::new();
         for row in rows {
@@ -49,8 +49,8 @@ impl<D: Driver> Work<'_, D> {
         self.log_unsettled(&settled, None);
     }
 
-    /// Ends rows that are not stored, as far as that is known, because the transaction with the rows
-    /// `tried` failed. Only a row that was alone in it gets the words of the database.
+    /// Ends rows that are not stored, as far as that is known, because the transaction with the rows `tried` failed.
+    /// Only a row that was alone in it receives the text of the database.
     pub(super) fn end_failed(&mut self, rows: Range<usize>, tried: &Range<usize>, fault: &Fault) {
         if tried.len() == 1 && rows.start == tried.start && !rows.is_empty() {
             self.end_with(tried.clone(), fault);

@@ -1,15 +1,15 @@
-//! Dead letters of the rows that a batch refuses.
+//! Dead letters of the rows that a batch rejects.
 //!
-//! A row is refused when its letter is committed. Where the connection is lost or the transaction undone,
-//! the rows are tried again with their letters. Where a letter cannot be written now, because of a lock
-//! or for want of room, its row ends as failed and not as refused, and the rows beside it are stored.
-//! Where the table does not take the letter, because it is gone or has a constraint of its own, the letter
-//! is lost and the log says so; those beside it are written.
+//! A row is rejected when its dead letter is committed. If the connection is lost or the transaction is undone, the
+//! rows are tried again with their dead letters. If a dead letter cannot be written now, because of a lock or because
+//! there is no space, its row ends as failed, not as rejected, and the other rows are stored. If the table does not
+//! accept the dead letter, because the table was dropped or has an additional constraint, the dead letter is lost and
+//! the log says so. The other dead letters are written.
 //!
-//! When the answer to COMMIT is lost, nobody knows whether its letters are there. Their rows are refused in
-//! either case, and stay so: only the letters are sent again, and written where their uids are missing. A row that
-//! was tried again could be stored beside its letter, and one that ended as unknown would be sent again by
-//! its client.
+//! When the answer to COMMIT is lost, it is unknown whether its dead letters are stored. Their rows are rejected in
+//! either case, and remain so: only the dead letters are sent again, and written if their uids are missing. If such a
+//! row were tried again, it could be stored in addition to its dead letter. If it ended as unknown, its client would
+//! send it again.
 
 use std::ops::Range;
 
@@ -22,17 +22,17 @@ use crate::link::{Commit, Driver, Link};
 use crate::rows::{Refusal, Rows};
 
 impl<D: Driver> Work<'_, D> {
-    /// Whether there is a refused row among `rows`, and a table for its letter.
+    /// Whether a row among `rows` is rejected and there is a table for its dead letter.
     pub(super) fn has_letters(&self, rows: Range<usize>) -> bool {
         self.setup.job.dead.is_some()
             && rows.into_iter().any(|row| buried(self.rows, row).is_some())
     }
 
-    /// Writes the letters of the refused rows among `rows` into the open transaction. A letter that the
-    /// table does not take is lost by itself: the others are written without it.
+    /// Writes the dead letters of the rejected rows among `rows` into the open transaction. If the table does not
+    /// accept one of them, only this one is lost: the others are written without it.
     ///
     /// # Errors
-    /// When the transaction is spoiled or undone: a fault of these rows.
+    /// Returns a fault of these rows if the transaction is spoiled or undone.
     pub(super) fn bury(&mut self, rows: Range<usize>) -> Result<(), Fault> {
         let refused: Vec<usize> = rows.filter(|row| buried(self.rows, *row).is_some()).collect();
         if self.setup.job.dead.is_none() || refused.is_empty() {
@@ -43,7 +43,7 @@ impl<D: Driver> Work<'_, D> {
             return Ok(());
         }
         let (mut lost, mut error) = (Vec::new(), String::new());
-        // In their order, the first at the end.
+        // In their order, with the first one at the end.
         let mut parts = vec![&refused[..]];
         while let Some(part) = parts.pop() {
             let fault = match self.bury_part(part, &refused)? {
@@ -56,14 +56,14 @@ impl<D: Driver> Work<'_, D> {
                     parts.extend([other, one]);
                 }
                 Blame::Row | Blame::Statement => {
-                    // The table may not be as it was.
+                    // The table may have changed.
                     if fault.blame == Blame::Statement {
                         self.connection.note_unfit();
                     }
                     error = fault.for_operators();
                     lost.extend(part);
                 }
-                // The others are not waited for as well.
+                // No further wait for the other dead letters.
                 _ => {
                     let rest = parts.drain(..).rev().flatten();
                     let rest = part.iter().chain(rest).copied().collect();
@@ -75,11 +75,12 @@ impl<D: Driver> Work<'_, D> {
         Ok(())
     }
 
-    /// Writes the letters of `part` as they are, and one that is not taken so in ASCII: the error of a
-    /// row may cite what the encoding of the table lacks. Where the inner result is a fault, they are undone.
+    /// Writes the dead letters of `part` unchanged. If the table does not accept one, it is written in ASCII, because
+    /// the error of a row may cite characters that the encoding of the table lacks. If the inner result is a fault, the
+    /// dead letters are undone.
     ///
     /// # Errors
-    /// When the transaction is spoiled or undone: a fault of all the rows `refused`.
+    /// Returns a fault of all the rows `refused` if the transaction is spoiled or undone.
     fn bury_part(&mut self, part: &[usize], refused: &[usize]) -> Result<Result<(), Fault>, Fault> {
         let Some(table) = &self.setup.job.dead else { return Ok(Ok(())) };
         let link = self.connection.link().expect("a connection is open while rows are stored");
@@ -91,7 +92,7 @@ impl<D: Driver> Work<'_, D> {
                 Ok(()) => return link.release(self.stop).map(Ok),
                 Err(fault) => fault,
             };
-            // The batch is tried again, and its letters with it.
+            // The batch is tried again together with its dead letters.
             let is_conflict = fault.blame == Blame::Conflict;
             if !link.is_open() || is_conflict || fault.blame.spoils_connection() {
                 return Err(fault.at_all(refused.to_vec()));
@@ -112,7 +113,8 @@ impl<D: Driver> Work<'_, D> {
         }
     }
 
-    /// The letters of `rows` are not kept, and the log says so; the rows beside them matter more. Those that were sent before may be there.
+    /// Logs that the dead letters of `rows` are lost. The transaction continues, because the other rows matter more.
+    /// Dead letters that were sent before may be stored.
     fn lose(&mut self, rows: &[usize], error: &str) {
         let is_settled = |row: &usize| self.rows.is_settled(*row);
         let (settled, open): (Vec<usize>, Vec<usize>) =
@@ -124,14 +126,16 @@ impl<D: Driver> Work<'_, D> {
         }
     }
 
-    /// How many of the letters of `rows` the log has not called lost yet: each is counted there once.
+    /// Returns the number of dead letters of `rows` that have not been logged as lost yet. Each one is counted once in
+    /// the log.
     fn newly_lost(&mut self, rows: &[usize]) -> usize {
         rows.iter().filter(|row| self.rows.lose_letter(**row)).count()
     }
 
-    /// The letters of `rows` cannot be written now: they are not refused but fail.
+    /// Lets `rows` fail, because their dead letters cannot be written now. They are not rejected.
     fn put_off(&mut self, rows: Vec<usize>, fault: &Fault, is_alone: bool) {
-        // The letters of some may be there: these stay refused, or their clients would send them again.
+        // The dead letters of some rows may be stored. These rows stay rejected, because otherwise their clients would
+        // send them again.
         let (settled, open): (Vec<usize>, Vec<usize>) =
             rows.into_iter().partition(|row| self.rows.is_settled(*row));
         let (count, error) = (open.len(), fault.for_operators());
@@ -149,8 +153,8 @@ impl<D: Driver> Work<'_, D> {
         open.into_iter().for_each(|row| self.rows.refuse(row, failed.clone()));
     }
 
-    /// The answer to the COMMIT of `rows` is lost. Those of them that were refused are not stored: where
-    /// their letters may be in the table they stay refused, and without a letter they are answered.
+    /// Handles a lost answer to the COMMIT of `rows`. The rejected rows among them are not stored. They stay rejected
+    /// if their dead letters may be in the table. Rejected rows without a dead letter are answered.
     pub(super) fn settle(&mut self, rows: Range<usize>) {
         for row in rows {
             if self.rows.refusal(row).is_none() || self.rows.is_unsure(row) {
@@ -163,7 +167,7 @@ impl<D: Driver> Work<'_, D> {
         }
     }
 
-    /// Logs how many of `rows` are refused whose letters could not be written again, and why.
+    /// Logs the number of rejected rows among `rows` whose dead letters could not be written again, and the reason.
     pub(super) fn log_unsettled(&mut self, rows: &[usize], error: Option<&str>) {
         let count = self.newly_lost(rows);
         if let (Some(table), 1..) = (&self.setup.job.dead, count) {
@@ -176,10 +180,10 @@ impl<D: Driver> Work<'_, D> {
         }
     }
 
-    /// Writes the letter of a row that was refused by its own COMMIT.
+    /// Writes the dead letter of a row that its own COMMIT rejected.
     ///
     /// # Errors
-    /// When it cannot be written now, or may not be there.
+    /// Returns an error if it cannot be written now, or may not be stored.
     pub(super) fn bury_alone(&mut self, row: usize) -> Result<(), Fault> {
         if !self.has_letters(row..row + 1) {
             return Ok(());
@@ -195,12 +199,12 @@ impl<D: Driver> Work<'_, D> {
             Ok(Commit::RolledBack(fault)) => fault,
             Ok(Commit::Unknown(fault)) => {
                 self.rows.settle(row);
-                // It is written again on a connection that has proved that it can be there once only.
+                // It is written again on a connection that has checked that it can be stored only once.
                 fault.again().answered(false)
             }
             Err(fault) => fault,
         };
-        // The next transaction must not begin within what is left of this one.
+        // The next transaction must not begin within the rest of this one.
         match self.give_up(fault) {
             Stored::Failed(fault) | Stored::Unknown(fault) => Err(fault),
             Stored::Committed | Stored::Refused(_) | Stored::Stale => Ok(()),
@@ -208,18 +212,18 @@ impl<D: Driver> Work<'_, D> {
     }
 }
 
-/// Whether a letter with this fault will never be taken as it is.
+/// Whether a dead letter with this fault will never be accepted unchanged.
 const fn is_for_good(fault: &Fault) -> bool {
     matches!(fault.blame, Blame::Row | Blame::Statement)
 }
 
-/// Why row `row` is refused, if it is.
+/// Returns the reason why row `row` is rejected, if it is.
 fn buried(rows: &Rows, row: usize) -> Option<&Refusal> {
     let refusal = rows.refusal(row).filter(|refusal| refusal.cause != Cause::Database);
     refusal.filter(|_| !rows.is_unsure(row))
 }
 
-/// The letter of row `row`, if it is refused.
+/// Returns the dead letter of row `row`, if it is rejected.
 fn letter<'a>(rows: &'a Rows, batch: &'a Batch, row: usize) -> Option<Letter<'a>> {
     let refusal = buried(rows, row)?;
     let request = &batch.requests[rows.request(row)];

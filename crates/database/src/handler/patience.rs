@@ -1,25 +1,25 @@
-//! How long rows are tried again that fail by themselves while the database works.
+//! Limits how long rows that fail by themselves are retried while the database works.
 //!
-//! While a worker waits for such a row, it stores no others. So these waits have a budget of their own,
-//! which is short and grows again slowly, whatever `retry_timeout` says: a row that never succeeds can hold
-//! up a pool for a part of the time only.
+//! While a worker waits for such a row, it stores no other rows. So these waits have a separate budget, which is short
+//! and grows slowly, independent of `retry_timeout`: a row that never succeeds can delay a pool only for a part of the
+//! time.
 
 use std::time::{Duration, Instant};
 
-/// The waits that are possible after a time without any.
+/// The maximum budget: the waits that are possible after a time without waits.
 const LEFT_MAX: Duration = Duration::from_secs(1);
 
-/// What a batch must find left to wait at all.
+/// The minimum budget that a batch requires to wait.
 const LEFT_MIN: Duration = Duration::from_millis(20);
 
-/// The budget grows by one part in so many of the time that passes.
+/// The budget grows by this fraction (1 / `GROWTH`) of the elapsed time.
 const GROWTH: u32 = 4;
 
 /// The budget of a worker.
 #[derive(Debug)]
 pub(crate) struct Patience {
     left: Duration,
-    /// When it last grew.
+    /// The time when the budget last grew.
     grown: Instant,
 }
 
@@ -28,19 +28,19 @@ impl Patience {
         Self { left: LEFT_MAX, grown: now }
     }
 
-    /// A batch begins. The budget does not grow within one, so that its waits have an end.
+    /// Grows the budget at the start of a batch. It does not grow during a batch, so that the waits of a batch end.
     pub(crate) fn grow(&mut self, now: Instant) {
         let gained = now.saturating_duration_since(self.grown) / GROWTH;
         self.left = self.left.saturating_add(gained).min(LEFT_MAX);
         self.grown = now;
     }
 
-    /// How long may be waited, if at all.
+    /// Returns how long a wait may take, if it is allowed.
     pub(crate) fn left(&self) -> Option<Duration> {
         Some(self.left).filter(|left| *left >= LEFT_MIN)
     }
 
-    /// So long a row was waited for.
+    /// Subtracts the time that a row was waited for.
     pub(crate) fn spend(&mut self, waited: Duration) {
         self.left = self.left.saturating_sub(waited);
     }
@@ -56,7 +56,7 @@ mod tests {
         let at = |seconds| begin + Duration::from_secs(seconds);
         let mut patience = Patience::new(begin);
         let mut waited = Duration::ZERO;
-        // Each batch comes after a second of other work.
+        // Each batch follows a second of other work.
         for second in 0..100 {
             patience.grow(at(second));
             while let Some(left) = patience.left() {

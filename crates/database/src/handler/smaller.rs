@@ -1,7 +1,6 @@
-//! What becomes of rows that could not be stored: they wait for another attempt, are tried in smaller
-//! transactions, or end.
+//! Handles rows that could not be stored: they wait for another attempt, are tried in smaller transactions, or end.
 //!
-//! A fault that may be one row's is never the end of others, as long as the database accepts any row:
+//! A fault that may be caused by one row never ends other rows while the database accepts any row:
 //!
 //! ```text
 //!   fault     answered ──────────────► halves, down to one row     the row alone fails
@@ -11,13 +10,13 @@
 //!                                                                   attempt
 //! ```
 //!
-//! A fault that the server answered with is its own where it accepts no other row either: it has no
-//! room, or became read-only. Then all wait as long as `retry_timeout` says. Where other rows are accepted, or
-//! the fault is one of another server, the rows are divided at once, and what a single row waits is
-//! bounded by [`Patience`](super::Patience).
+//! A fault with which the server answered is a fault of the server if the server accepts no other row either: it has no
+//! space, or became read-only. Then all rows wait as long as `retry_timeout` allows. If other rows are accepted, or the
+//! fault is that of another server, the rows are divided immediately, and the wait for a single row is limited by
+//! [`Patience`](super::Patience).
 //!
-//! Where several rows in a row have failed alone, rows from the rest of the batch are tried and rolled
-//! back. Where none of them is accepted either, the fault is the database's, and the rest ends.
+//! After several consecutive rows have failed alone, rows from the rest of the batch are tried and rolled back. If none
+//! of them is accepted either, the fault is that of the database, and the rest of the batch ends.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -28,43 +27,43 @@ use crate::link::{Driver, Link};
 use crate::logins::{PAUSE_FIRST, PAUSE_MAX};
 use crate::parts::{around, halves};
 
-/// Rows that fail alone, one after the other and none stored between them, before rows of the rest are
-/// tried: so many as well.
+/// The number of consecutive rows that fail alone, without a stored row between them, before rows of the rest are
+/// tried. It is also the number of rows of the rest that are tried.
 const ALONE_MAX: u32 = 32;
 
-/// Rows that end their connection, one after the other and none stored between them, before the next such rows
-/// get no further attempt; and how many rows of the rest are tried for those that wait for a lock.
+/// The number of consecutive rows that end their connection, without a stored row between them, before the next such
+/// rows get no further attempt. It is also the number of rows of the rest that are tried for rows that wait for a lock.
 const SLOW_ALONE_MAX: u32 = 8;
 
-/// The same for rows that wait for a lock: where others hold the whole table, the batch shall not wait
-/// for each row.
+/// As [`ALONE_MAX`], for rows that wait for a lock: if another connection holds the whole table, the batch must not
+/// wait for each row.
 const WAITED_ALONE_MAX: u32 = 1;
 
-/// How often the rows of a transaction are stored again after a conflict before they are divided, and a
-/// single row at least.
+/// The number of times that the rows of a transaction are stored again after a conflict before they are divided. For a
+/// single row it is the minimum.
 const CONFLICTS_MAX: u32 = 3;
 
-/// How long rows are tried in smaller transactions at least before rows of the rest are tried, where the
-/// time for locks is shorter.
+/// The minimum time for which rows are tried in smaller transactions before rows of the rest are tried, if the time for
+/// locks is shorter.
 const SPLIT_MIN: Duration = Duration::from_secs(1);
 
-/// How long rows wait for a lock that have waited for one before, and a row that is alone.
+/// How long rows that have waited for a lock before wait for the next one, and how long a single row waits.
 const SHORT_LOCK_WAIT: Duration = Duration::from_millis(100);
 const ALONE_LOCK_WAIT: Duration = Duration::from_millis(500);
 
 impl<D: Driver> Work<'_, D> {
-    /// How long the rows of `range` wait for a lock, where that is less than the settings say.
+    /// Returns how long the rows of `range` wait for a lock, if that is less than the settings allow.
     pub(super) fn lock_limit(&self, range: &Range<usize>) -> Option<Duration> {
         let wait = if range.len() == 1 { ALONE_LOCK_WAIT } else { SHORT_LOCK_WAIT };
         self.is_waited.then(|| wait.min(self.setup.job.lock_wait))
     }
 
-    /// Whether these rows are one of several, and have lost its connection often enough.
+    /// Whether this is one row of several, and has lost its connection too often.
     pub(super) fn is_lost_alone(&self, range: &Range<usize>) -> bool {
         range.len() == 1 && self.rows.len() > 1 && self.losses > LOSSES_MAX
     }
 
-    /// Decides what becomes of rows that could not be stored. False when the batch has ended.
+    /// Decides how to continue with rows that could not be stored. Returns false if the batch has ended.
     pub(super) fn after_failure(
         &mut self,
         mut range: Range<usize>,
@@ -101,13 +100,13 @@ impl<D: Driver> Work<'_, D> {
                 ranges.push(range);
                 return true;
             }
-            // Where the server answers, the end of their time is not that of the rows behind them.
+            // If the server answers, the end of their time does not apply to the rows after them.
             if !fault.answered || self.stop.requested() {
                 self.end_failed(range.start..self.rows.len(), &tried, fault);
                 return false;
             }
         }
-        // The next rows are others.
+        // The next rows are different ones.
         self.conflicts = 0;
         // The time has run out before a login was allowed, but the database answers: one more attempt.
         let answered = std::mem::take(&mut self.answered) && !fault.answered;
@@ -120,7 +119,7 @@ impl<D: Driver> Work<'_, D> {
                 self.splits = true;
                 let is_last = range.len() == 1 && ranges.is_empty();
                 self.split(range, fault, ranges);
-                // Whoever comes next may find a better server on a new connection.
+                // The next batch may reach a better server on a new connection.
                 if fault.again && is_last {
                     self.connection.failed(self.setup, fault);
                 }
@@ -135,7 +134,7 @@ impl<D: Driver> Work<'_, D> {
         }
     }
 
-    /// Ends the rest of the batch where rows were tried that cannot be rolled back.
+    /// Ends the rest of the batch after rows were tried that cannot be rolled back.
     fn end_kept(&mut self, rest: Range<usize>, kept: &Fault) -> bool {
         self.connection.discard();
         self.kept.error(&self.setup.driver.name(), rest.len(), kept);
@@ -143,11 +142,11 @@ impl<D: Driver> Work<'_, D> {
         false
     }
 
-    /// How long these rows may wait to be stored again after a fault that may pass, or None where they
-    /// are divided at once, or end.
+    /// Returns how long these rows may wait to be stored again after a temporary fault, or `None` if they are divided
+    /// immediately, or end.
     ///
     /// # Errors
-    /// When rows were tried and cannot be rolled back.
+    /// Returns an error if rows were tried and cannot be rolled back.
     fn again_after(
         &mut self,
         range: &Range<usize>,
@@ -168,7 +167,7 @@ impl<D: Driver> Work<'_, D> {
                 least = Some(PAUSE_FIRST).filter(|_| self.conflicts < CONFLICTS_MAX);
             }
             Blame::Foreign => {}
-            // This server's, unless it accepts other rows.
+            // A fault of this server, unless it accepts other rows.
             _ => {
                 let others = range.start + usize::from(is_alone)..self.rows.len();
                 let accepted = self.accepts_any(others, ALONE_MAX as usize, false)?;
@@ -186,14 +185,14 @@ impl<D: Driver> Work<'_, D> {
         Ok(limit)
     }
 
-    /// The row that was tried again is stored, or has failed again.
+    /// Ends a retry: the row is stored, or has failed again.
     pub(super) fn end_trying(&mut self) {
         if let Some(since) = self.trying.take() {
             self.patience.spend(since.elapsed());
         }
     }
 
-    /// Divides rows of which one may be to blame. One that is alone is to blame.
+    /// Divides rows of which one may be the cause. A row that is alone is the cause.
     fn split(&mut self, range: Range<usize>, fault: &Fault, ranges: &mut Vec<Range<usize>>) {
         if range.len() == 1 {
             self.alone += 1;
@@ -212,11 +211,11 @@ impl<D: Driver> Work<'_, D> {
         self.is_sent && is_lost && !self.setup.job.retry.is_zero()
     }
 
-    /// The same rows have lost several connections: one of them may have ended them. They are sent one
-    /// by one in their transaction, and that on which it is lost is stored apart from the others. It is tried
-    /// once more, unless it is one of many in a row.
+    /// Handles rows that have lost several connections: one of them may have ended the connections. They are sent one
+    /// by one in their transaction, and the row on which the connection is lost is stored separately. It is tried once
+    /// more, unless it is one of many in sequence.
     ///
-    /// The server lets us in, so this is no outage: it takes none of the time of other rows, each of which is
+    /// The server accepts logins, so this is not an outage: it uses none of the time of other rows, each of which is
     /// tried, and no login waits for long.
     fn after_losses(
         &mut self,
@@ -249,16 +248,16 @@ impl<D: Driver> Work<'_, D> {
         true
     }
 
-    /// Whether the rows of a transaction that failed so are tried in smaller ones, down to one row each:
-    /// one of them may be to blame, whatever the error says.
+    /// Whether the rows of a transaction that failed with this fault are tried in smaller ones, down to one row each:
+    /// one of them may be the cause, whatever the error says.
     ///
     /// # Errors
-    /// When rows were tried and cannot be rolled back.
+    /// Returns an error if rows were tried and cannot be rolled back.
     fn may_split(&mut self, range: &Range<usize>, fault: &Fault) -> Result<bool, Fault> {
         if !fault.answered || self.stop.requested() {
             return Ok(false);
         }
-        // A lock of others, or a limit that the server sets to statements.
+        // A lock of another connection, or a limit that the server sets for statements.
         let is_busy = matches!(fault.blame, Blame::Busy | Blame::Stopped);
         self.is_waited |= is_busy;
         let (alone_max, tried) = match is_busy {
@@ -280,11 +279,11 @@ impl<D: Driver> Work<'_, D> {
         Ok(true)
     }
 
-    /// Whether the database accepts any of `count` rows from all over `rest`. Nothing of them stays.
-    /// `refused`: a row that it refuses for its data says as much.
+    /// Whether the database accepts any of `count` rows spread over `rest`. None of them is kept. `refused`: a row that
+    /// is rejected because of its data counts as accepted.
     ///
     /// # Errors
-    /// When something does.
+    /// Returns an error if rows cannot be rolled back.
     fn accepts_any(
         &mut self,
         rest: Range<usize>,
@@ -299,7 +298,7 @@ impl<D: Driver> Work<'_, D> {
         if link.limit_locks(lock_limit, self.stop).is_err() {
             return Ok(false);
         }
-        // Rows that no database would get say nothing of this one.
+        // Rows that are rejected before they reach a database say nothing about this one.
         let rest: Vec<usize> = self.rows.accepted(rest).into_iter().flatten().collect();
         let count = rest.len().min(count);
         for number in (0..count).rev() {

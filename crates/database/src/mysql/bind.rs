@@ -1,4 +1,4 @@
-//! Values on their way there and back.
+//! Conversion of values for the server and from the server.
 
 use fields::Value as Field;
 use mysql_async::consts::ColumnType;
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use crate::digits::Digits;
 use sql::column::{Fit, Takes};
 
-/// How a value is bound whose column takes that; see the head of [`crate::mysql`].
+/// Returns the bound form of a value for a column that accepts `takes`. See the header of [`crate::mysql`].
 pub(super) fn bound(fit: Fit<'_>, takes: &Takes) -> Value {
     match fit {
         Fit::Null => Value::NULL,
@@ -26,7 +26,7 @@ const fn is_text(takes: &Takes) -> bool {
     matches!(takes, Takes::Text | Takes::Limited(_) | Takes::LimitedBytes(_) | Takes::Json)
 }
 
-/// Bytes that a value takes in a request at most, with its type and its length.
+/// Returns the maximum number of bytes of a value in a request, including its type and length.
 pub(super) fn bytes_of(value: &Value) -> usize {
     const HEAD_BYTES: usize = 12;
     match value {
@@ -35,28 +35,28 @@ pub(super) fn bytes_of(value: &Value) -> usize {
     }
 }
 
-/// The character set of what is no text, in the words of the protocol.
+/// The character set of binary data, in the protocol.
 pub(super) const BINARY: u16 = 63;
 
-/// How the values of a column leave.
+/// How the values of a column are written in replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leaves {
-    /// As they come, or as the text of what they are.
+    /// Unchanged, or in their text form.
     AsTheyAre,
     /// A date without a time of day.
     Date,
-    /// Their text is the number.
+    /// Their text is a number.
     Decimal,
     /// Their text is JSON.
     Json,
-    /// Bits, the first of them the highest; they leave as a number.
+    /// Bits, the highest bit first. They are written as a number.
     Bits,
-    /// No text, which leaves in base64.
+    /// Binary data, written in base64.
     Base64,
 }
 
 impl Leaves {
-    /// Values of binary types leave in base64 if `in_base64`.
+    /// Returns how the values of a column are written. Values of binary types are written in base64 if `in_base64`.
     pub(super) fn of(column: &Column, in_base64: bool) -> Self {
         match column.column_type() {
             ColumnType::MYSQL_TYPE_DATE => Self::Date,
@@ -80,7 +80,7 @@ impl Leaves {
     }
 }
 
-/// Notes the text of a value that is not text yet.
+/// Appends the text form of a value that is not text.
 pub(super) fn note(value: &Value, of: Leaves, digits: &mut Digits) {
     match *value {
         Value::Bytes(ref bytes) if of == Leaves::Base64 => digits.push_base64(bytes),
@@ -110,7 +110,7 @@ pub(super) fn note(value: &Value, of: Leaves, digits: &mut Digits) {
     }
 }
 
-/// The number of bits, the first of them the highest.
+/// Returns the number that the bits represent, the highest bit first.
 pub(super) fn bits(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
@@ -119,7 +119,7 @@ fn fraction(micros: u32) -> String {
     if micros == 0 { String::new() } else { format!(".{micros:06}") }
 }
 
-/// A value whose text, where it was none, is the next of `texts`.
+/// Returns a value. If it is not text, its text form is the next one of `texts`.
 pub(super) fn field<'v>(
     value: &'v Value,
     of: Leaves,
@@ -129,7 +129,7 @@ pub(super) fn field<'v>(
         Value::NULL => Field::Null,
         Value::Bytes(bytes) => match of {
             Leaves::Decimal => Field::Number(bytes),
-            // The check of a column may be newer than what is in it.
+            // The JSON check of a column may be newer than its content.
             Leaves::Json => match serde_json::from_slice::<&RawValue>(bytes) {
                 Ok(_) => Field::Json(bytes),
                 Err(_) => Field::Bytes(bytes),

@@ -1,4 +1,4 @@
-//! From a server to a connection that is ready.
+//! Opens a connection to a server and prepares it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -73,7 +73,7 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseEr
             }
         }
     };
-    // Before the types, so that these are never older.
+    // Before the types, so that the types are never older.
     let form = Form::of(&mut connection, &job.action, key.index.as_deref()).await;
     let form = form.map_err(|error| refused(name, &error))?;
     let takes = schema::takes(&mut connection, &job.action, &driver.names).await;
@@ -96,7 +96,7 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseEr
     let (packet_max, version) = server.unwrap_or((usize::MAX, String::new()));
     let request_max = schema::request_max(packet_max);
     let usual = lock_wait(driver);
-    // MySQL waits a second at least.
+    // The minimum wait of MySQL is one second.
     let least = u64::from(!version.contains("MariaDB"));
     let locks = LockWait { usual, least, now: usual };
     Ok(Session {
@@ -117,14 +117,14 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseEr
     })
 }
 
-/// Which byte of the statement of the settings an error is about.
+/// Returns the byte of the statement in the settings that an error concerns.
 fn place_of(driver: &MysqlDriver, error: &Error) -> Option<usize> {
     let Error::Server(said) = error else { return None };
     let at = sql::mysql_error_place(&driver.sql, said.code, &said.message)?;
     Some(sql::origin(driver.source(), sql::Dialect::Question, at))
 }
 
-/// `place`: the address of the host that is to be used.
+/// Returns the connection options. `place`: the verified address of the host.
 fn options(driver: &MysqlDriver, name: &str, place: Option<IpAddr>) -> Result<Opts, DatabaseError> {
     let Server { host, user, password, database, tls, connect_wait: _ } = &driver.server;
     let mut options = OptsBuilder::default()
@@ -132,7 +132,7 @@ fn options(driver: &MysqlDriver, name: &str, place: Option<IpAddr>) -> Result<Op
         .db_name(Some(database))
         .prefer_socket(false)
         .tcp_keepalive(Some(KEEPALIVE))
-        // A row that an update matches counts, also where it has the values already.
+        // A row that an update matches counts, also if it has the values already.
         .client_found_rows(matches!(driver.job.action, Action::Statement(_)))
         .setup(session(driver));
     if let Some(password) = password {
@@ -160,33 +160,33 @@ fn options(driver: &MysqlDriver, name: &str, place: Option<IpAddr>) -> Result<Op
     Ok(options.into())
 }
 
-/// How long statements wait for a lock: whole seconds, and at least one.
+/// Returns how long statements wait for a lock: whole seconds, at least one.
 fn lock_wait(driver: &MysqlDriver) -> u64 {
     let wait = driver.job.lock_wait;
     (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).clamp(1, 1_000_000)
 }
 
-/// What holds for the whole session.
+/// Returns the statements that set up the session.
 fn session(driver: &MysqlDriver) -> Vec<String> {
     let mut session = vec![
         // Times with a zone are converted to UTC before they are stored.
         "set session time_zone = '+00:00'".to_owned(),
-        // A server with 0 shows no warnings, and those of a rollback say what it has not undone.
+        // A server with 0 reports no warnings, and the warnings of a rollback say what was not undone.
         "set session max_error_count = greatest(@@max_error_count, 64)".to_owned(),
-        // A server may end the connection behind each ROLLBACK, or begin another transaction.
+        // Otherwise a server may end the connection after each ROLLBACK, or begin another transaction.
         "set session completion_type = 0".to_owned(),
-        // With the last of them a counter keeps a 0 that it is given.
+        // With `NO_AUTO_VALUE_ON_ZERO` a counter keeps a 0 that it is given.
         "set session sql_mode = concat(@@sql_mode, \
          ',STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO')"
             .to_owned(),
         // An empty string is not NULL.
         "set session sql_mode = replace(@@sql_mode, 'EMPTY_STRING_IS_NULL', '')".to_owned(),
-        // A server may take no notice of what a client says when it connects, or change it behind that.
+        // A server may ignore the character set that a client requests at login, or change it afterwards.
         "set names utf8mb4".to_owned(),
         link::lock_wait(lock_wait(driver)),
     ];
     if let Action::Insert { .. } = driver.job.action {
-        // Keys are looked up as they are stored, without blanks.
+        // Keys are looked up as they are stored, without padding blanks.
         let mode = "set session sql_mode = replace(@@sql_mode, 'PAD_CHAR_TO_FULL_LENGTH', '')";
         session.push(mode.to_owned());
     }

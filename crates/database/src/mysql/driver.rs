@@ -1,22 +1,22 @@
-//! What the settings say of a server and its statement.
+//! The settings of a server and its statement.
 
 use std::sync::Arc;
 
 use crate::{Action, Job, Server};
 
-/// What every connection of a pool has in common.
+/// The common data of all connections of a pool.
 #[derive(Debug)]
 pub(super) struct MysqlDriver {
     pub(super) server: Server,
     pub(super) job: Arc<Job>,
-    /// Of a statement or a query; an insert is made for each number of rows.
+    /// The text of a statement or a query. For an insert, a text is made for each number of rows.
     pub(super) sql: String,
-    /// Of the parameters, in their order.
+    /// The names of the parameters, in their order.
     pub(super) names: Vec<String>,
 }
 
 impl MysqlDriver {
-    /// The statement or query as the settings have it.
+    /// Returns the statement or query as it is written in the settings.
     pub(super) fn source(&self) -> &str {
         match &self.job.action {
             Action::Insert { .. } => "",

@@ -1,4 +1,4 @@
-//! Whether a commit waits for the server's disk: a matter of the whole server, which no session can
+//! Checks whether a commit waits for the server's disk. This is a setting of the whole server, which no session can
 //! choose.
 
 use mysql_async::prelude::Queryable;
@@ -8,11 +8,11 @@ use super::fault::refused;
 use crate::DatabaseError;
 use crate::server::doubt;
 
-/// Those of one server, each where it says a number.
+/// The settings of one server. `None` if a value is not a number.
 type Settings = [Option<u64>; 3];
 
-/// Asks for the settings of the server that let a power failure take rows which are committed; empty
-/// where there are none of them.
+/// Reads the settings of the server. Returns one sentence for each setting because of which a power failure may lose
+/// committed rows.
 pub(super) async fn doubts(
     connection: &mut Conn,
     server: &str,
@@ -20,7 +20,7 @@ pub(super) async fn doubts(
     let sql = "select @@innodb_flush_log_at_trx_commit, @@log_bin, @@sync_binlog";
     let said: Option<Row> = match connection.query_first(sql).await {
         Ok(said) => said,
-        // It has no such settings.
+        // The server has no such settings.
         Err(Error::Server(_)) => None,
         Err(error) => return Err(refused(server, &error)),
     };
@@ -31,12 +31,12 @@ pub(super) async fn doubts(
 fn of([flush, log, sync_log]: Settings) -> Vec<String> {
     let mut doubts = Vec::new();
     match flush {
-        // 3 is 1 as MariaDB 5.5 did it.
+        // 3 is 1 in the implementation of MariaDB 5.5.
         Some(1 | 3) => {}
         Some(flush) => doubts.push(doubt("innodb_flush_log_at_trx_commit", flush, "1")),
         None => doubts.push(doubt("innodb_flush_log_at_trx_commit", "unknown", "1")),
     }
-    // With a binary log InnoDB forgets after a crash whatever is not in there.
+    // With a binary log, InnoDB discards after a crash the transactions that are not in the log.
     match sync_log {
         Some(sync_log) if log == Some(1) && sync_log != 1 => {
             doubts.push(doubt("sync_binlog", sync_log, "1"));

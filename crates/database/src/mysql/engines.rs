@@ -1,8 +1,8 @@
-//! Which tables without transactions a statement may write.
+//! Finds tables without transactions that a statement may write.
 //!
-//! What such a table is given stays there after a rollback. A table that is named as the target is
-//! rejected. Behind views, triggers and statements of other forms a table may be only read, so those
-//! are named as doubts; the rollback itself says whether one was changed.
+//! A rollback does not undo writes to such a table. A table that is named as the target is rejected. Views, triggers
+//! and statements of other forms may only read a table, so such tables are reported as doubts. The rollback itself
+//! reports whether one was changed.
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error};
@@ -13,12 +13,11 @@ use super::schema::apart;
 use crate::error::{is_elsewhere, lack};
 use crate::{Action, DatabaseError, Job};
 
-/// The engines whose transactions we rely on. Others say that they have some and do not keep to that:
-/// FEDERATED and SPIDER store rows on another server, which may commit them by itself, as when it is
-/// reached again.
+/// The engines whose transactions are reliable. Other engines declare transactions but do not guarantee them: FEDERATED
+/// and SPIDER store rows on another server, which may commit them independently, for example after a reconnect.
 const KNOWN: &str = "'innodb', 'rocksdb', 'tokudb'";
 
-/// A table that has no transactions, or not our server's.
+/// A table that has no transactions, or whose transactions are those of another server.
 struct Table {
     schema: String,
     name: String,
@@ -27,26 +26,26 @@ struct Table {
 }
 
 impl Table {
-    /// Whether `sql` may name it: by itself where it is of the database in use, else with its schema.
+    /// Whether `sql` may name the table: with its name alone if it belongs to the database in use, otherwise with its
+    /// schema.
     fn is_in(&self, sql: &str) -> bool {
         mentions(sql, &self.name) && (self.is_here || mentions(sql, &self.schema))
     }
 }
 
-/// What the engines of the tables mean for a job.
+/// The consequences of the engines of the tables for a job.
 #[derive(Debug, Default)]
 pub(super) struct Engines {
-    /// A sentence for each table without transactions that may be written by a view, a trigger or a
-    /// statement that is not read.
+    /// One sentence for each table without transactions that a view, a trigger or an unparsed statement may write.
     pub(super) doubts: Vec<String>,
-    /// The table of dead letters has no transactions.
+    /// The error of the dead-letter table, if it has no transactions.
     pub(super) unfit: Option<DatabaseError>,
 }
 
-/// Looks which tables have no transactions that `job` may write.
+/// Finds the tables without transactions that `job` may write.
 ///
 /// # Errors
-/// When the table that is written has none itself.
+/// Returns an error if the target table has no transactions.
 pub(super) async fn check(
     connection: &mut Conn,
     server: &str,
@@ -86,14 +85,14 @@ pub(super) async fn check(
         let is_statement = matches!(action, Action::Statement(_));
         return Err(DatabaseError::Engine { table: table.clone(), engine, is_statement });
     }
-    // A letter that is tried again is removed before its row is stored.
+    // A dead letter that is retried is removed before its row is stored.
     let unfit = dead.and_then(|it| Some((it, engine_of(it)?))).map(|(table, engine)| {
         let lack = lack(&engine);
         let text = format!("it has the engine {engine}, which {lack}: use InnoDB");
         DatabaseError::Dead(table.to_owned(), text.into())
     });
     let mut texts = vec![sql.to_owned()];
-    // What is behind the views and tables that a text names, and behind those.
+    // The definitions of the views and triggers that a text names, recursively.
     let behind = "select table_schema, table_name, table_schema = database(), view_definition from information_schema.views \
                   union all select event_object_schema, event_object_table, \
                   event_object_schema = database(), action_statement \
@@ -106,7 +105,7 @@ pub(super) async fn check(
             (Table { schema, name, engine: String::new(), is_here }, text.unwrap_or_default())
         })
         .collect();
-    // Nothing is written to one that is unfit.
+    // Nothing is written to an unusable dead-letter table.
     let named = target.as_deref().into_iter().chain(dead.filter(|_| unfit.is_none()));
     texts.extend(named.map(|table| table.replace('.', " . ")));
     let mut next = 0;

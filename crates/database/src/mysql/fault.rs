@@ -1,4 +1,4 @@
-//! Errors of MySQL and MariaDB by whose they are.
+//! Classifies errors of MySQL and MariaDB by their cause.
 
 use std::borrow::Cow;
 
@@ -7,13 +7,13 @@ use mysql_async::{DriverError, Error};
 use crate::DatabaseError;
 use crate::fault::{Blame, Fault};
 
-/// What the server would not read, and closes the connection of whoever sends it.
+/// A request that the server would not read. The server closes the connection that sends it.
 pub(super) const TOO_LARGE: &str = "larger than the max_allowed_packet of the server";
 
-/// The fault that an error is, before the commit.
+/// Returns the fault of an error before the commit.
 pub(super) fn of(error: &Error) -> Fault {
     match error {
-        // A connection that ends with it is noticed by what comes next.
+        // If the error ends the connection, the next step notices that.
         Error::Server(said) => {
             of_code(said.code, &said.state, &said.message).answered(true).citing()
         }
@@ -28,24 +28,25 @@ pub(super) fn of(error: &Error) -> Fault {
     }
 }
 
-/// Whether the answer to a COMMIT that was an error proves that nothing took effect.
+/// Whether an error in answer to COMMIT proves that nothing took effect.
 pub(super) fn proves_rollback(error: &Error) -> bool {
-    // A conflict of a cluster, a deadlock, and what is refused before it is tried: also a lock that a backup
-    // holds against all commits, which the server waits for before it begins (`ha_commit_trans`).
+    // A conflict in a cluster, a deadlock, and errors that are reported before the commit is tried. These include a
+    // lock that a backup holds against all commits: the server waits for it before it begins (`ha_commit_trans`).
     matches!(error, Error::Server(said) if matches!(said.code, 1205 | 1213 | 1290 | 1792 | 1836))
 }
 
-/// What an error says to an operator who wants in.
+/// Returns the error for an operator whose connection fails.
 pub(super) fn refused(server: &str, error: &Error) -> DatabaseError {
     unless_for_now(server, error, |text| DatabaseError::Denied(server.to_owned(), text.into()))
 }
 
-/// Whether time may mend it. A table that is locked for a while is waited for like a server.
+/// Whether the error may go away by itself. A table that is locked for some time is treated like a server that cannot
+/// be reached.
 pub(super) fn is_for_now(fault: &Fault) -> bool {
     fault.again && fault.blame != Blame::Conflict || fault.blame == Blame::Busy
 }
 
-/// `otherwise`, unless time may mend it.
+/// Returns `otherwise`, unless the error may go away by itself.
 pub(super) fn unless_for_now(
     server: &str,
     error: &Error,
@@ -67,12 +68,12 @@ pub(super) fn unless_for_now(
 
 fn of_code(code: u16, state: &str, text: &str) -> Fault {
     let fault = of_own_code(code, state, text);
-    // What a trigger raises with this code: the server has another state for its own error.
+    // A trigger raises this code. For its own error the server has another state.
     let is_raised = state == RAISED && fault.again && fault.blame != Blame::Conflict;
     if is_raised { Fault { blame: Blame::Foreign, ..fault } } else { fault }
 }
 
-/// The state for errors that triggers raise (`SIGNAL`), by convention.
+/// The state of errors that triggers raise (`SIGNAL`), by convention.
 const RAISED: &str = "45000";
 
 fn of_own_code(code: u16, state: &str, text: &str) -> Fault {
@@ -80,24 +81,24 @@ fn of_own_code(code: u16, state: &str, text: &str) -> Fault {
     let detail = if message == text { "" } else { text };
     let fault = |blame| Fault::new(blame, &message).coded(&code.to_string()).detailed(detail);
     match code {
-        // A trigger raises its own state, which may look like any other; larger than the server takes.
+        // A trigger raises its own state, which may look like any other; or the row is larger than the server accepts.
         1153 | 1643 | 1644 => fault(Blame::Row),
-        // No such table, column, index, procedure, user or right to them, a query that would write.
+        // A missing table, column, index, procedure, user or right, or a query that would write.
         1036 | 1044 | 1046 | 1049 | 1054 | 1091 | 1136 | 1142 | 1143 | 1146 | 1176 | 1227
         | 1305 | 1356 | 1370 | 1449 | 1792 => fault(Blame::Statement),
-        // The row was changed by another since this transaction looked at it, or a deadlock.
+        // Another transaction changed the row since this one read it, or a deadlock.
         1020 | 1213 => fault(Blame::Conflict).again(),
-        // A lock, of a row or of a backup.
+        // A lock of a row or of a backup.
         1205 | 1223 | 3572 => fault(Blame::Busy),
-        // Ended by us or by a limit of the server's.
+        // Ended by the daemon or by a limit of the server.
         1317 | 1969 | 3024 => fault(Blame::Stopped),
-        // Switched to read-only, as a replica is: another connection may find the primary.
+        // The server was switched to read-only, as a replica is: another connection may reach the primary.
         1290 | 1836 => fault(Blame::Lost).again(),
-        // Our statement is not there any more, or no longer fits its table.
+        // The prepared statement no longer exists, or no longer fits its table.
         1243 | 1412 | 1615 => fault(Blame::Lost).again(),
         // The server of a foreign table (FEDERATED, Spider) cannot be reached.
         1429 | 12701 => fault(Blame::Foreign).again(),
-        // Connections, shutdown, a session that was ended.
+        // Connections, shutdown, a killed session.
         1040
         | 1053
         | 1077
@@ -117,9 +118,9 @@ fn of_own_code(code: u16, state: &str, text: &str) -> Fault {
         1021 | 1028 | 1030 | 1037 | 1038 | 1041 | 1114 | 1135 | 1197 | 1206 | 1461 => {
             fault(Blame::Full).again()
         }
-        // Of what stands between us and the server (ProxySQL), and of others that speak alike (TiDB).
+        // Errors of a proxy between the daemon and the server (ProxySQL), and of servers with the same protocol (TiDB).
         2000..=2999 | 8000..=9999 => fault(Blame::Broken),
-        // Files, tables and engines that are broken or not there.
+        // Files, tables and engines that are broken or missing.
         1004..=1019
         | 1023..=1027
         | 1029
@@ -145,21 +146,21 @@ fn of_own_code(code: u16, state: &str, text: &str) -> Fault {
         _ => match state.get(..2).unwrap_or_default() {
             "08" => fault(Blame::Lost).again(),
             "40" => fault(Blame::Conflict).again(),
-            // Who we are, no database, transactions of several servers.
+            // Authentication, no database, transactions of several servers.
             "25" | "28" | "3D" | "XA" => fault(Blame::Broken),
-            // Data, constraints, syntax, what a trigger raises, and all that has no state of its own
-            // (no partition for the row, text that is cut): another row may still be accepted.
+            // Data, constraints, syntax, errors that a trigger raises, and all errors without a specific state (no
+            // partition for the row, truncated text): another row may still be accepted.
             _ => fault(Blame::Row),
         },
     }
 }
 
-/// What clients get in place of a message that may cite values.
+/// What clients receive in place of a message that may cite values.
 const WITHHELD: &str = "an error within the statement";
 
-/// The message of an error without the values that it cites: of a key or a function they need not be
-/// what the client sent. Messages that are not known to cite nothing else are withheld. What a trigger signals
-/// is the operator's choice of words.
+/// Returns the message of an error without the values that it cites: values of a key or a function may not be those
+/// that the client sent. A message is withheld unless it is known to cite nothing else. The text that a trigger signals
+/// is chosen by the operator.
 fn for_clients<'t>(code: u16, state: &str, text: &'t str) -> Cow<'t, str> {
     if state == RAISED || matches!(code, 1643 | 1644) || is_plain(code) {
         return Cow::Borrowed(text);
@@ -167,7 +168,7 @@ fn for_clients<'t>(code: u16, state: &str, text: &'t str) -> Cow<'t, str> {
     without_values(code, text).unwrap_or(Cow::Borrowed(WITHHELD))
 }
 
-/// Whether the message with this code names no more than tables, columns, constraints, users and limits.
+/// Whether the message with this code contains only names of tables, columns, constraints and users, and limits.
 const fn is_plain(code: u16) -> bool {
     // Tables, columns, rights.
     let of_names = matches!(
@@ -188,8 +189,8 @@ const fn is_plain(code: u16) -> bool {
             | 1449
             | 1792
     );
-    // Values that a column does not take: NULL, out of range, cut, too long, no default; generated columns;
-    // checks, JSON; views and what they do not take.
+    // Values that a column does not accept: NULL, out of range, truncated, too long, no default; generated columns;
+    // checks, JSON; views and the values that they do not accept.
     let of_columns = matches!(
         code,
         1048 | 1264
@@ -209,7 +210,7 @@ const fn is_plain(code: u16) -> bool {
             | 4025
     );
     // Subqueries of several rows or columns, a division by zero, triggers that would change their table or call
-    // themselves, numbers that have run out, partitions, collations, arguments, sizes.
+    // themselves, exhausted numbers, partitions, collations, arguments, sizes.
     let of_statements = matches!(
         code,
         1118 | 1153
@@ -267,8 +268,8 @@ const fn is_plain(code: u16) -> bool {
     of_names || of_columns || of_statements || of_transactions || of_server
 }
 
-/// A message that is known to cite values in one place, without that. None where the place is not found, as in
-/// another language.
+/// Returns a message that is known to cite values at one place, without this place. `None` if the place is not found,
+/// for example because the message is in another language.
 fn without_values(code: u16, text: &str) -> Option<Cow<'_, str>> {
     let before = |mark: &str| text.split_once(mark).map(|(before, _)| before);
     match code {
@@ -292,8 +293,8 @@ fn without_values(code: u16, text: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The key, column or function that a message names behind the value, with a blank before it. A message that
-/// ends with the value ends with its quote, and may have anything in it.
+/// Returns the key, column or function that a message names after the value, with a blank before it. A message that
+/// ends with the value ends with its quote, and may contain any text.
 fn place(code: u16, text: &str) -> &str {
     let mark = match code {
         1062 | 1586 => "' for key '",
@@ -352,7 +353,7 @@ mod tests {
             ),
             (1644, "not 'this' for you", "not 'this' for you"),
             (1048, "Column 'path' cannot be null", "Column 'path' cannot be null"),
-            // Of another language, and what is not known.
+            // A message in another language, and unknown codes.
             (1062, "", WITHHELD),
             (1690, "BIGINT: (1 - 2)", WITHHELD),
             (1105, "Unknown 7", WITHHELD),

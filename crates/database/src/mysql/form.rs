@@ -1,8 +1,8 @@
-//! What the columns are like that rows go into, as the server says with each result.
+//! The definitions of the columns that rows are written to, as the server reports them with each result.
 //!
-//! A server prepares statements again by itself when a table was altered, and rounds or cuts values that
-//! were judged by the types that the columns had before. The check costs a round trip and is made within
-//! each transaction, behind its rows: from then on the tables cannot be altered until it ends.
+//! After an ALTER TABLE the server prepares statements again by itself, and rounds or truncates values that were
+//! checked against the previous types of the columns. The check costs one round trip and is made within each
+//! transaction, after its rows: from then on the tables cannot be altered until the transaction ends.
 
 use mysql_async::consts::{ColumnFlags, ColumnType};
 use mysql_async::prelude::Queryable;
@@ -15,7 +15,7 @@ use super::schema::table_sql;
 use crate::Action;
 use sql::column::Takes;
 
-/// The columns of a table, and the statement that asks for them.
+/// The columns of a table, and the statement that reads them.
 #[derive(Debug)]
 pub(super) struct Form {
     probe: Statement,
@@ -27,7 +27,7 @@ pub(super) struct Form {
 /// A column's type, character set, length, decimal places and flags.
 type Described = (u8, u16, u32, u8, ColumnFlags);
 
-/// The flags that say what values a column takes.
+/// The flags that determine which values a column accepts.
 const OF_TYPES: ColumnFlags = ColumnFlags::BLOB_FLAG
     .union(ColumnFlags::UNSIGNED_FLAG)
     .union(ColumnFlags::ZEROFILL_FLAG)
@@ -35,15 +35,15 @@ const OF_TYPES: ColumnFlags = ColumnFlags::BLOB_FLAG
     .union(ColumnFlags::ENUM_FLAG)
     .union(ColumnFlags::SET_FLAG);
 
-/// Those about its keys.
+/// The flags about keys.
 const OF_KEYS: ColumnFlags = ColumnFlags::PRI_KEY_FLAG
     .union(ColumnFlags::UNIQUE_KEY_FLAG)
     .union(ColumnFlags::MULTIPLE_KEY_FLAG);
 
 impl Form {
-    /// The form of the columns that `action` writes to. None where they are not known, or we may not read
-    /// them. `key`: the index that keeps rows from being stored twice. The probe has to use it, so that it fails
-    /// where that was dropped (1176).
+    /// Returns the form of the columns that `action` writes to. `None` if the columns are unknown, or the daemon may
+    /// not read them. `key`: the index that prevents a second insert of a row. The probe is forced to use the index, so
+    /// that it fails (1176) if the index was dropped.
     pub(super) async fn of(
         connection: &mut Conn,
         action: &Action,
@@ -64,14 +64,14 @@ impl Form {
             Err(error) => return Err(error),
         };
         let columns = ask(connection, &probe, flags).await?;
-        // Whoever wants to alter the table must not wait for us.
+        // An ALTER TABLE must not wait for this session.
         connection.query_drop("commit").await?;
         Ok(Some(Self { probe, flags, columns }))
     }
 
-    /// A value of the column number `place`, which takes that, as it is found there: a float has 32 bits,
-    /// `char` has no blanks at its end, `binary` is filled up with zeros, a `set` has an order, and a text in
-    /// a column of bits is its bytes.
+    /// Returns a value of column number `place`, which accepts `takes`, as it is stored: a float has 32 bits, `char`
+    /// has no trailing blanks, `binary` is filled up with zeros, a `set` has an order, and a text in a bit column is
+    /// its bytes.
     pub(super) fn stored(&self, place: usize, takes: &Takes, value: Value) -> Value {
         let (of, set, length, _, flags) = self.columns[place];
         let is_word = flags.intersects(ColumnFlags::ENUM_FLAG | ColumnFlags::SET_FLAG);
@@ -103,7 +103,7 @@ impl Form {
         }
     }
 
-    /// Whether the columns are others now. They stay as they are until the transaction ends.
+    /// Whether the columns have changed. They cannot change again until the transaction ends.
     pub(super) async fn has_changed(&self, connection: &mut Conn) -> Result<bool, Error> {
         Ok(ask(connection, &self.probe, self.flags).await? != self.columns)
     }
@@ -112,8 +112,8 @@ impl Form {
 /// The types of numbers with a binary fraction.
 const IS_REAL: [u8; 2] = [ColumnType::MYSQL_TYPE_FLOAT as u8, ColumnType::MYSQL_TYPE_DOUBLE as u8];
 
-/// A number as a `float` or a `double` holds it. A server rounds it to the decimal places of the column in
-/// its own way, which may give another number than the nearest one.
+/// Returns a number as a `float` or a `double` stores it. The rounding of a server to the decimal places of the column
+/// may give another number than the nearest one.
 fn real(number: f64, takes: &Takes, is_single: bool) -> Value {
     let number = match takes {
         Takes::Rounded(_, places) if number.is_finite() => {

@@ -11,10 +11,10 @@ use crate::fault::{Blame, Fault};
 use crate::letter::{self, Letter, StoredLetter, UID_CHARS_MIN};
 use crate::letters::log_made;
 
-/// Makes the table where it is missing, and looks whether it is one of letters: if not, why.
+/// Creates the dead-letter table if it is missing, and checks it. Returns the reason if it cannot be used.
 ///
 /// # Errors
-/// When that cannot be found out now.
+/// Returns an error if the check is not possible now.
 pub(super) async fn prepare(
     connection: &mut Conn,
     server: &str,
@@ -26,7 +26,7 @@ pub(super) async fn prepare(
          uid {UID_TYPE} unique) engine = InnoDB default charset = utf8mb4",
         table_sql(table)
     );
-    // Where it is there, we may not have the right to make one.
+    // If the table exists, the daemon may not have the right to create one.
     let plain =
         format!("insert into {} (at, `row`, code, message) values (?, ?, ?, ?)", table_sql(table));
     let fits = match connection.prep(&*plain).await {
@@ -44,7 +44,7 @@ pub(super) async fn prepare(
         Err(error) => Err(error),
     };
     let found = match found {
-        // The right to write it.
+        // Checks the right to write.
         Ok(None) => connection.prep(insert_once(table)).await.map(|_| None),
         found => found,
     };
@@ -57,10 +57,10 @@ pub(super) async fn prepare(
     })
 }
 
-/// The type of the column `uid` in a table that is made.
+/// The type of the column `uid` in a table that is created.
 const UID_TYPE: &str = "varchar(80) character set ascii null";
 
-/// What the table lacks to keep uids as a key.
+/// Returns what the table lacks to keep uids as a key.
 async fn missing(connection: &mut Conn, table: &str) -> Result<Option<DatabaseError>, Error> {
     let (schema, name) = apart(table);
     let of_columns = format!(
@@ -100,8 +100,8 @@ fn insert_once(table: &str) -> String {
     )
 }
 
-/// Writes letters that are not there yet. Where another session has written one and not committed yet,
-/// it waits for that.
+/// Writes the dead letters that do not exist yet. If another session has written one and not committed it yet, waits
+/// for that session.
 pub(super) async fn bury(
     connection: &mut Conn,
     table: &str,
@@ -109,7 +109,7 @@ pub(super) async fn bury(
     bytes_max: usize,
 ) -> Result<(), Fault> {
     let told = |error: Error| fault::of(&error);
-    // Prepared once, and found again by its text.
+    // Prepared once, then found again by its text.
     let statement = connection.prep(insert_once(table)).await.map_err(told)?;
     for Letter { uid, at_us, row, code, text } in letters {
         let values =
@@ -121,7 +121,7 @@ pub(super) async fn bury(
         match connection.exec_drop(&statement, Params::Positional(values)).await {
             Ok(()) if connection.affected_rows() == 0 => return Err(Fault::ignored()),
             Ok(()) => {}
-            // On this key or on one of the operator's.
+            // A conflict on this key or on an additional one of the operator.
             Err(error) if is_duplicate(&error) => {
                 if !is_there(connection, table, uid).await.map_err(told)? {
                     return Err(told(error));
@@ -137,8 +137,7 @@ fn is_duplicate(error: &Error) -> bool {
     matches!(error, Error::Server(said) if said.code == 1062)
 }
 
-/// Whether the letter with that uid is in the table, also where it was committed after this transaction
-/// began.
+/// Whether the dead letter with this uid is in the table, also if it was committed after this transaction began.
 async fn is_there(connection: &mut Conn, table: &str, uid: &str) -> Result<bool, Error> {
     let sql = format!("select 1 from {} where uid = ? lock in share mode", table_sql(table));
     let found: Option<u8> = connection.exec_first(sql, (uid,)).await?;

@@ -1,4 +1,4 @@
-//! A connection and the few things that are done with it.
+//! A connection and its operations.
 
 use std::fmt;
 use std::future::Future;
@@ -30,50 +30,50 @@ use crate::server::{self, answer, until};
 use crate::{Affected, Job};
 use sql::column::Takes;
 
-/// What is run for a batch or a request.
+/// The statement for a batch or a request.
 #[derive(Debug)]
 pub(super) enum Run {
     /// An insert of many rows.
     Values(Values),
-    /// A statement for each row.
+    /// One execution for each row.
     Rows(Statement),
-    /// A query for each request, and which of its columns are JSON.
+    /// One query for each request, and which of its columns are JSON.
     Query(Statement, Vec<bool>),
 }
 
-/// A session on the server with what is run there.
+/// A session on the server and its statement.
 pub(super) struct Session {
     pub(super) connection: Conn,
-    /// How another one is opened, to end what this one does.
+    /// The options of the second connection that ends a statement of this one.
     pub(super) options: Opts,
     pub(super) run: Run,
     pub(super) shape: Arc<Shape>,
-    /// For each parameter.
+    /// What each parameter accepts.
     pub(super) takes: Vec<Takes>,
-    /// Of the columns that these are for.
+    /// The form of the columns of the parameters.
     pub(super) form: Option<Form>,
     pub(super) job: Arc<Job>,
-    /// Of the parameters.
+    /// The names of the parameters.
     pub(super) names: Vec<String>,
-    /// Of rows that may be sent again.
+    /// The key of rows that may be sent again.
     pub(super) key: Option<Vec<KeyColumn>>,
     pub(super) doubts: Vec<String>,
     pub(super) is_atomic: bool,
-    /// Bytes of a request at most: the server closes the connection of a larger one.
+    /// The maximum size of a request, in bytes. The server closes the connection after a larger one.
     pub(super) request_max: usize,
     pub(super) locks: LockWait,
-    /// Why the table of letters takes none.
+    /// The reason why the dead-letter table cannot be used.
     pub(super) unfit: Option<DatabaseError>,
 }
 
 /// How long statements wait for a lock, in seconds.
 #[derive(Debug)]
 pub(super) struct LockWait {
-    /// As the settings say.
+    /// The value of the settings.
     pub(super) usual: u64,
-    /// The least that the server takes.
+    /// The minimum that the server accepts.
     pub(super) least: u64,
-    /// What the session has now.
+    /// The current value of the session.
     pub(super) now: u64,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct LockWait {
 pub(super) struct MysqlLink {
     runtime: Runtime,
     session: Session,
-    /// A transaction is open.
+    /// Whether a transaction is open.
     open: bool,
 }
 
@@ -96,8 +96,7 @@ impl MysqlLink {
         Self { runtime, session, open: false }
     }
 
-    /// Whether the rollback that was just run undid everything: the server warns of tables without
-    /// transactions.
+    /// Checks that the last rollback undid everything. The server warns of tables without transactions.
     fn check_undone(&mut self, stop: &Stop) -> Result<(), Fault> {
         if self.session.connection.get_warnings() == 0 {
             return Ok(());
@@ -116,14 +115,14 @@ impl MysqlLink {
         Err(Fault::kept(text).coded(&NOT_UNDONE.to_string()))
     }
 
-    /// Runs a statement of our own. Its errors are never a row's.
+    /// Runs a statement of the daemon. Its errors are never caused by a row.
     fn execute(&mut self, sql: &str, stop: &Stop) -> Result<(), Fault> {
         let work = self.session.connection.query_drop(sql);
         answer(&self.runtime, stop, work, |error| fault::of(error).of_our_own())
     }
 }
 
-/// Makes statements wait so many seconds for a lock.
+/// Returns the statement that sets how long statements wait for a lock, in seconds.
 pub(super) fn lock_wait(seconds: u64) -> String {
     format!(
         "set session innodb_lock_wait_timeout = {seconds}, session lock_wait_timeout = {seconds}"
@@ -133,7 +132,7 @@ pub(super) fn lock_wait(seconds: u64) -> String {
 /// The warning of a rollback that a table without transactions was changed.
 const NOT_UNDONE: u16 = 1196;
 
-/// Waits for `work`; when `stop` is requested, another connection ends it.
+/// Waits for `work`. When `stop` is requested, another connection ends the statement.
 fn stoppable<T>(
     runtime: &Runtime,
     options: &Opts,
@@ -151,7 +150,7 @@ fn stoppable<T>(
 
 async fn kill(options: &Opts, id: u32) -> Result<(), Error> {
     let is_open = options.ssl_opts().is_none();
-    // One that was to be looked at is an address by now (`loopback::place`).
+    // A host that must be checked has been resolved to an address before (`loopback::place`).
     if let (true, None, Ok(ip)) = (is_open, options.socket(), options.ip_or_hostname().parse()) {
         loopback::check(SocketAddr::new(ip, options.tcp_port())).await?;
     }
@@ -174,8 +173,8 @@ fn values(
     Ok(())
 }
 
-/// The values of the first of `rows` that one statement stores, and how many rows these are. It has no
-/// more than `bytes_max` bytes.
+/// Returns the values of the first of `rows` that one statement stores, and the number of these rows. The values have
+/// at most `bytes_max` bytes.
 fn statement_values(
     insert: &Values,
     (rows, batch): (&Rows, &Batch),
@@ -201,9 +200,9 @@ fn statement_values(
     Ok((size, given))
 }
 
-/// How many of `size` rows the insert has stored that was just run. An update of a row that is there counts
-/// as none, and where a trigger changes it as two: how many these are is the second number of a text beside
-/// the count (`Records: 3  Duplicates: 1  Warnings: 0`), which single rows have not. None where it is missing.
+/// Returns how many of `size` rows the last insert has stored. An update of an existing row counts as zero, or as two
+/// if a trigger changes the row. The number of these updates is the second number of the text after the count
+/// (`Records: 3  Duplicates: 1  Warnings: 0`), which is absent for a single row. Returns 0 if the text is missing.
 fn inserted(connection: &Conn, size: usize) -> u64 {
     let affected = connection.affected_rows();
     if size == 1 {
@@ -215,12 +214,12 @@ fn inserted(connection: &Conn, size: usize) -> u64 {
     changed.map_or(0, |changed| affected.saturating_sub(2 * changed))
 }
 
-/// The server would not read a request with this row.
+/// Returns the fault of a row that makes a request too large for the server.
 fn too_large(row: usize) -> Fault {
     Fault::new(Blame::Row, fault::TOO_LARGE).at(row)
 }
 
-/// The fault of an insert. The update of a row that is there fails where that has another key.
+/// Returns the fault of an insert. The update of an existing row fails if that row has another key.
 fn of_insert(error: Error) -> Fault {
     let fault = fault::of(&error);
     if &*fault.code != "1242" {
@@ -276,7 +275,7 @@ impl Link for MysqlLink {
         Ok(())
     }
 
-    /// The first statement begins it.
+    /// The first statement begins the transaction.
     fn begin(&mut self, _: &Stop) -> Result<(), Fault> {
         self.open = true;
         Ok(())
@@ -301,13 +300,13 @@ impl Link for MysqlLink {
                 Run::Values(insert) => {
                     effects.begin(shape.is_late, [""; 0]);
                     let (mut next, mut stored) = (part.start, 0);
-                    // Where a row may be there already the count of many says nothing of each.
+                    // If rows may already exist, the count of many rows does not determine that of each row.
                     let is_each = insert.lookup.is_some() && effects.are_wanted();
                     while next < part.end {
                         let left = next..if is_each { next + 1 } else { part.end };
                         let (size, given) =
                             statement_values(insert, (rows, batch), fitted, left, *request_max)?;
-                        // Prepared where it is the first of this size.
+                        // Prepared for the first statement of this size.
                         let statement = connection.prep(insert.sql(size)).await.map_err(told)?;
                         let given = Params::Positional(given);
                         connection.exec_drop(statement, given).await.map_err(of_insert)?;
@@ -320,8 +319,7 @@ impl Link for MysqlLink {
                         if is_each {
                             effects.push(count, [])?;
                         }
-                        // With a key, rows that are there already may stay, and any other conflict is an
-                        // error.
+                        // With a key, rows that already exist may be kept. Any other conflict is an error.
                         let is_short = count < size as u64 && job.affected == Affected::Row;
                         let Some(lookup) = insert.lookup.as_ref().filter(|_| is_short) else {
                             continue;
@@ -346,7 +344,7 @@ impl Link for MysqlLink {
                     if !is_whole && job.affected == Affected::Row && insert.lookup.is_none() {
                         return Err(Fault::ignored());
                     }
-                    // Which of them it was is found by those who ask for each.
+                    // The caller tries the rows one by one to find the row.
                     if !is_whole && effects.are_wanted() && part.len() > 1 {
                         return Err(Fault::ignored());
                     }
@@ -397,11 +395,11 @@ impl Link for MysqlLink {
     fn commit(&mut self, stop: &Stop) -> Commit {
         self.open = false;
         let Self { runtime, session: Session { connection, .. }, .. } = self;
-        // Whether it took effect is worth waiting for, also when nobody wants more.
+        // The outcome is worth waiting for, even if a stop is requested.
         let said = until(runtime, stop, connection.query_drop("commit"), async {});
         let told = |error: Error| {
             let fault = fault::of(&error);
-            // A backup holds up all commits, whatever their rows are.
+            // A backup blocks all commits, independent of their rows.
             let is_rows = fault.answered && fault.blame != Blame::Busy;
             (fault.answered(is_rows), fault::proves_rollback(&error))
         };
@@ -461,7 +459,7 @@ impl Link for MysqlLink {
                     found.iter().zip(&types).map(|(it, of)| bind::field(it, *of, &mut texts));
                 into.push(fields)
                     .map_err(|error| Fault::new(Blame::Statement, &error.to_string()))?;
-                // What has no end must not come all the same: the connection goes.
+                // A result without end must not be read to its end, so the connection is dropped.
                 each(into).map_err(|fault| Fault { blame: Blame::Lost, ..fault })?;
             }
             Ok(())
@@ -490,7 +488,7 @@ impl Link for MysqlLink {
         let Self { runtime, session: Session { connection, .. }, .. } = self;
         let list = async {
             let listed = letters::list(connection, table, after, limit).await;
-            // A session that commits nothing by itself would else see the same for ever.
+            // With autocommit off, the session would otherwise always see the same snapshot.
             connection.query_drop("commit").await.and(listed)
         };
         runtime.block_on(list).map_err(|error| fault::of(&error))

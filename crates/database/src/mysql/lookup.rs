@@ -1,8 +1,7 @@
-//! Whether the rows that an insert has not stored are there already.
+//! Checks whether the rows that an insert has not stored already exist.
 //!
-//! What the statement compares with a row that is there is what a BEFORE INSERT trigger has made of the key:
-//! a row with another key would pass for one that is there. So the keys are looked up as they were sent,
-//! before COMMIT.
+//! The statement compares an existing row with the key as a BEFORE INSERT trigger has changed it, so a row with another
+//! key could be taken for an existing one. So the keys are looked up as they were sent, before COMMIT.
 
 use std::ops::Range;
 
@@ -13,20 +12,20 @@ use sql::quoted;
 use super::fault;
 use crate::fault::Fault;
 
-/// Numbers of keys that a statement looks up, the largest first.
+/// The numbers of keys that a statement looks up, the largest first.
 const SIZES: [usize; 3] = [100, 10, 1];
 
-/// How rows are found by their key.
+/// Looks up rows by their key.
 #[derive(Debug)]
 pub(super) struct Lookup {
-    /// An expression: 1 where the key is in the table.
+    /// An SQL expression: 1 if the key is in the table.
     one: String,
-    /// Which columns of the insert the key has.
+    /// The positions of the key's columns in the insert.
     places: Vec<usize>,
 }
 
 impl Lookup {
-    /// `table`: its name in SQL.
+    /// Returns the lookup for a key. `table`: the name of the table in SQL.
     pub(super) fn new(table: &str, columns: &[String], key: &[String]) -> Self {
         let place = |name: &String| columns.iter().position(|it| it.eq_ignore_ascii_case(name));
         let same: Vec<_> = key.iter().map(|name| format!("{} = ?", quoted(name, '`'))).collect();
@@ -36,8 +35,7 @@ impl Lookup {
         Self { one, places: key.iter().filter_map(place).collect() }
     }
 
-    /// Whether each of `rows` is there, by the values that `value` gives: of a row, and of a column of the
-    /// insert.
+    /// Whether each of `rows` exists, by the values that `value` returns for a row and a column of the insert.
     pub(super) async fn finds_all(
         &self,
         connection: &mut Conn,

@@ -1,4 +1,4 @@
-//! What the server knows of a table, and the statements that store rows in it.
+//! Reads the definition of a table from the server, and makes the statements that store rows in it.
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, Statement};
@@ -11,19 +11,19 @@ use crate::source::{self, Source};
 use crate::{Action, DatabaseError, OnConflict};
 use sql::column::{Takes, of_parameter};
 
-/// Numbers of rows that a statement may have, the largest first: any batch is made of few of them.
+/// The numbers of rows that a statement may have, the largest first. Any batch is divided into few of them.
 const SIZES: [usize; 10] = [1000, 500, 250, 100, 50, 25, 10, 5, 2, 1];
 
-/// Parameters of one statement at most; the protocol counts them in 16 bits.
+/// The maximum number of parameters of one statement. The protocol counts them in 16 bits.
 const PARAMETERS_MAX: usize = 65_535;
 
-/// Bytes that a request may have at most on a server that takes packets of so many bytes: the rest is
-/// for what a statement has besides its values.
+/// Returns the maximum size of the values in a request, in bytes, for a server with this maximum packet size. The rest
+/// is for other parts of the statement.
 pub(super) fn request_max(packet_max: usize) -> usize {
     packet_max - packet_max / 64
 }
 
-/// Rows that the largest statement has.
+/// The number of rows of the largest statement.
 pub(super) const ROWS_MAX: usize = SIZES[0];
 
 /// The statements that store rows.
@@ -32,7 +32,7 @@ pub(super) struct Values {
     head: String,
     tail: String,
     columns: usize,
-    /// Of rows that are there already, where these may stay.
+    /// Looks up existing rows, if rows that already exist may be kept.
     pub(super) lookup: Option<Lookup>,
 }
 
@@ -41,10 +41,10 @@ impl Values {
         let head = format!("insert into {} ({}) values ", table_sql(table), listed(columns, '`'));
         let (tail, lookup) = match on_conflict {
             OnConflict::Refuse => (String::new(), None),
-            // There is no way to name the key: the row that is there must have the same values in
-            // it, or the update fails with an error that nothing else gives (1242). NULL is no
-            // value of a key: such a row is in conflict on another one. Both branches are the
-            // column, so that its value is not converted: a text of a float would change it.
+            // MySQL cannot name the key of a conflict. So the existing row must have the same values in the key, or the
+            // update fails with an error that has no other cause (1242). NULL is not a value of a key: such a row is in
+            // conflict on another key. Both branches are the column, so that its value is not converted: a text form of
+            // a float would change it.
             OnConflict::Nothing(key) => {
                 let lookup = Lookup::new(&table_sql(table), columns, key);
                 let key: Vec<String> = key.iter().map(|name| quoted(name, '`')).collect();
@@ -61,7 +61,7 @@ impl Values {
         Self { head, tail, columns: columns.len(), lookup }
     }
 
-    /// How many of `rows` the next statement stores. Its text is no longer than `bytes_max`.
+    /// Returns how many of `rows` the next statement stores. Its text is at most `bytes_max` bytes long.
     pub(super) fn size(&self, rows: usize, bytes_max: usize) -> usize {
         let text = |size: usize| self.head.len() + self.tail.len() + size * (2 * self.columns + 2);
         let fits = |size: &&usize| {
@@ -70,7 +70,7 @@ impl Values {
         SIZES.iter().find(fits).copied().unwrap_or(1)
     }
 
-    /// The statement for so many rows.
+    /// Returns the statement for this number of rows.
     pub(super) fn sql(&self, rows: usize) -> String {
         let row = format!("({})", vec!["?"; self.columns].join(","));
         let rows = vec![row.as_str(); rows].join(",");
@@ -78,7 +78,7 @@ impl Values {
     }
 }
 
-/// A table's name as SQL has it: of a schema where it has a dot in it.
+/// Returns the SQL name of a table. A name with a dot contains the schema.
 pub(super) fn table_sql(table: &str) -> String {
     table.split('.').map(|part| quoted(part, '`')).collect::<Vec<_>>().join(".")
 }
@@ -90,8 +90,8 @@ struct Column {
     is_generated: bool,
 }
 
-/// Refuses a statement that plainly gives a column a value of the request itself that it does not
-/// take. The server tells no types of parameters.
+/// Rejects a statement that assigns a value of the request itself to a column that does not accept it. The server does
+/// not report types of parameters.
 pub(super) async fn check_statement(
     connection: &mut Conn,
     server: &str,
@@ -118,7 +118,7 @@ pub(super) async fn check_statement(
     Ok(())
 }
 
-/// What the columns of the parameters take, which the server does not say of a statement.
+/// Returns what the columns of the parameters accept. The server does not report this for a statement.
 pub(super) async fn takes(
     connection: &mut Conn,
     action: &Action,
@@ -161,13 +161,13 @@ pub(super) async fn takes(
     Ok(takes.collect())
 }
 
-/// To MariaDB, JSON is a text with this check.
+/// Returns the check by which MariaDB marks a JSON column, which is text.
 fn json_check(column: &str) -> String {
     format!("json_valid({})", quoted(column, '`'))
 }
 
-/// The checks for JSON of a table, also where more is checked beside it; none in MySQL, whose JSON is a
-/// type.
+/// Returns the JSON checks of a table, also those that are combined with other checks. There are none in MySQL, where
+/// JSON is a type.
 async fn json_checks(connection: &mut Conn, schema: Option<&str>, table: &str) -> Vec<String> {
     let sql = "select check_clause from information_schema.check_constraints \
                where constraint_schema = coalesce(?, database()) and table_name = ? \
@@ -177,7 +177,7 @@ async fn json_checks(connection: &mut Conn, schema: Option<&str>, table: &str) -
     parts.map(str::to_owned).collect()
 }
 
-/// For each column that a query gives, whether it is a column of a table with JSON.
+/// Returns for each column of a query whether it is a JSON column of a table.
 pub(super) async fn json_columns(connection: &mut Conn, query: &Statement) -> Vec<bool> {
     let mut known: Vec<((String, String), Vec<String>)> = Vec::new();
     let mut found = Vec::new();
@@ -200,9 +200,10 @@ pub(super) async fn json_columns(connection: &mut Conn, query: &Statement) -> Ve
     found
 }
 
-/// `size`: how many letters or bytes, decimal places, or digits of a fraction of a second it has.
+/// Returns what a type accepts. `size`: the number of characters or bytes, decimal places, or digits of a fraction of a
+/// second.
 fn takes_of(of: &str, size: Option<u32>) -> Takes {
-    // `float(7,2)` and `double(10,2)` round, without a length they do not.
+    // `float(7,2)` and `double(10,2)` round; without a length they do not.
     let rounded = |of: Takes| match size {
         Some(places) => Takes::Rounded(Box::new(of), places),
         None => of,
@@ -226,12 +227,12 @@ fn takes_of(of: &str, size: Option<u32>) -> Takes {
     }
 }
 
-/// The schema of a table, where it is named, and its name.
+/// Returns the schema of a table, if it is named, and the table's name.
 pub(super) fn apart(table: &str) -> (Option<&str>, &str) {
     table.split_once('.').map_or((None, table), |(schema, name)| (Some(schema), name))
 }
 
-/// What text and numbers never are.
+/// The types that text and numbers never fit.
 const SHAPES: [&str; 8] = [
     "geometry",
     "geometrycollection",
@@ -243,7 +244,7 @@ const SHAPES: [&str; 8] = [
     "polygon",
 ];
 
-/// Refuses what rows cannot be stored in.
+/// Rejects a table or columns in which the rows cannot be stored.
 pub(super) async fn check(
     connection: &mut Conn,
     server: &str,
@@ -314,14 +315,14 @@ async fn columns_of(
 pub(super) struct Key {
     /// The name of its index.
     pub(super) index: Option<String>,
-    /// Its columns where none of them may be NULL, and no trigger that we may see can give a row another key or
-    /// change a row that is there: then a row that is sent again with the same key changes nothing.
+    /// The columns of the key, if none of them may be NULL, and no visible trigger can give a row another key or change
+    /// an existing row. Then a row that is sent again with the same key changes nothing.
     pub(super) columns: Option<Vec<KeyColumn>>,
-    /// What happens to rows that are there, beyond that they stay.
+    /// One sentence for each further effect on existing rows.
     pub(super) doubts: Vec<String>,
 }
 
-/// Refuses a key that the table has not.
+/// Rejects a key that the table does not have.
 pub(super) async fn check_key(
     connection: &mut Conn,
     server: &str,
@@ -334,7 +335,7 @@ pub(super) async fn check_key(
                from information_schema.statistics where non_unique = 0 \
                and table_schema = coalesce(?, database()) and table_name = ? \
                order by index_name, seq_in_index";
-    // An index of an expression has no name of a column.
+    // An index of an expression has no column name.
     let rows: Vec<(String, Option<String>, bool)> =
         connection.exec(sql, (schema, name)).await.map_err(|error| refused(server, &error))?;
     let mut keys = Vec::new();
@@ -359,7 +360,7 @@ pub(super) async fn check_key(
     Err(DatabaseError::NoKey { key: key.join(", "), table: table.to_owned(), keys })
 }
 
-/// The columns of a key, and which of them are counters.
+/// Returns the columns of a key, and which of them are counters.
 async fn key_columns(
     connection: &mut Conn,
     server: &str,
@@ -382,7 +383,7 @@ async fn key_columns(
     Ok(key.iter().filter_map(column).collect())
 }
 
-/// The triggers that may run for a row that is there already, and whether each is one of its update.
+/// Returns the triggers that may run for a row that already exists, and whether each runs on UPDATE.
 async fn triggers(
     connection: &mut Conn,
     server: &str,

@@ -1,13 +1,13 @@
-//! Arrays as PostgreSQL reads them: `{1,"a \"b\"",NULL}`.
+//! Arrays in the text form of PostgreSQL: `{1,"a \"b\"",NULL}`.
 
 use sql::column::Fit;
 
-/// The text of an array, made element by element.
+/// The text of an array, built element by element.
 #[derive(Debug, Default)]
 pub(super) struct Array(Vec<u8>);
 
 impl Array {
-    /// Forgets its elements and keeps the memory, but not more than `kept_max` bytes of it.
+    /// Removes the elements and keeps the memory, at most `kept_max` bytes.
     pub(super) fn begin(&mut self, kept_max: usize) {
         self.0.clear();
         self.0.shrink_to(kept_max);
@@ -21,13 +21,13 @@ impl Array {
         value.push_element(&mut self.0);
     }
 
-    /// All of it.
+    /// Closes the array and returns its text.
     pub(super) fn end(&mut self) -> &[u8] {
         self.0.push(b'}');
         &self.0
     }
 
-    /// An array of texts.
+    /// Returns the text of an array of texts.
     pub(super) fn of<'t>(texts: impl IntoIterator<Item = &'t str>) -> Vec<u8> {
         let mut array = Self::default();
         array.begin(0);

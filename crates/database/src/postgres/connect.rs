@@ -1,4 +1,4 @@
-//! From a server to a connection that is ready.
+//! Opens a connection to a server and prepares it.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Session, Databas
     let mut members = Members::default();
     let names = driver.text.names.iter();
     let sources: Vec<Source> = names.map(|name| members.source(name)).collect::<Result<_, _>>()?;
-    // Before all that depends on the columns: what changes in between is noticed.
+    // Before everything that depends on the columns, so that a change in between is noticed.
     let mut form = Form::of(&client, &job.action).await.map_err(told)?;
     let mut key = None;
     let mut returned = Vec::new();
@@ -131,7 +131,7 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Session, Databas
     Ok(Session { client, tls, run, prepared, shape, takes, key, doubts, has_foreign, form, unfit })
 }
 
-/// A query whose columns all come in a form that we read.
+/// Returns a query whose columns all have a form that can be decoded.
 async fn query(
     client: &Client,
     sql: &str,
@@ -149,8 +149,8 @@ async fn query(
     let plan =
         plan.map(|(known, it)| known.unwrap_or_else(|| Decode::of_text(it.type_(), in_json)));
     let plan: Vec<Decode> = plan.collect();
-    // Columns are chosen by their names, so that another order of them changes nothing, and a name
-    // that has gone is an error. Where a name is there twice, only their order tells them apart.
+    // Columns are selected by name, so that another order has no effect, and a missing name is an error. If a name
+    // occurs twice, only the order distinguishes the columns.
     let is_unique = names.iter().all(|name| names.iter().filter(|it| *it == name).count() == 1);
     let aliases: Vec<String> = match is_unique {
         true => names.iter().map(|name| quoted(name, '"')).collect(),
@@ -164,7 +164,7 @@ async fn query(
             (None, _) => format!("{alias}::text"),
         })
         .collect();
-    // The line end ends a comment at the end of the query.
+    // The line end terminates a comment at the end of the query.
     let chosen = chosen.join(", ");
     let aliases = if is_unique { String::new() } else { format!(" ({})", aliases.join(", ")) };
     let types: Vec<_> = prepared.params().to_vec();
@@ -215,7 +215,7 @@ async fn open(server: &Server, name: &str) -> Result<(Client, Option<Rustls>), D
     }
 }
 
-/// Lets the connection work whenever its thread waits for it. Its end is seen by whoever asks next.
+/// Runs the connection while its thread waits for it. The next operation notices its end.
 fn drive(connection: impl Future<Output = Result<(), Error>> + Send + 'static) {
     tokio::spawn(async move {
         if let Err(error) = connection.await {
@@ -224,18 +224,18 @@ fn drive(connection: impl Future<Output = Result<(), Error>> + Send + 'static) {
     });
 }
 
-/// A transaction that writes says so when it begins (`link::BEGIN`). Rows are sent together with that,
-/// and nothing is stored where it has failed.
+/// A transaction that writes is declared as such when it begins (`link::BEGIN`). Rows are sent together with BEGIN, and
+/// nothing is stored if BEGIN fails.
 const READS_BY_DEFAULT: &str = "set default_transaction_read_only = on";
 
-/// What holds for the whole session.
+/// Returns the statements that set up the session.
 fn session(driver: &PostgresDriver) -> String {
     let job = &driver.job;
-    // Zero would mean without end.
+    // Zero would mean no limit.
     let lock_wait = job.lock_wait.as_millis().clamp(1, i32::MAX as u128);
     let sync = match job.sync {
         Sync::Normal => "set synchronous_commit = off;",
-        // What the server waits for by itself may be more than its own disk, and never less.
+        // The server's own setting may wait for more than its own disk. It is never reduced.
         Sync::Full => {
             "select set_config('synchronous_commit', 'on', false) \
              where current_setting('synchronous_commit') in ('off', 'local', 'remote_write');"
@@ -252,8 +252,8 @@ fn session(driver: &PostgresDriver) -> String {
     )
 }
 
-/// Makes what is missing. Two sessions that make the same table at once are in each other's way,
-/// but then it is there.
+/// Creates what is missing. Two sessions that create the same table at the same time conflict, but afterwards the table
+/// exists.
 async fn make(client: &Client, create: &str) -> Result<(), Error> {
     match client.batch_execute(create).await {
         Err(error) if error.code().is_some_and(|it| matches!(it.code(), "23505" | "42P07")) => {

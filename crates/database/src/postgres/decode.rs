@@ -1,4 +1,4 @@
-//! What a query gives: which types we read in binary, and how.
+//! Decodes query results: which types are read in binary, and how.
 
 use fields::Value;
 use tokio_postgres::Row;
@@ -7,20 +7,20 @@ use tokio_postgres::types::{Kind, Type};
 use super::wire::Raw;
 use crate::digits::Digits;
 
-/// How the bytes of a column are read.
+/// How the bytes of a column are decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decode {
-    /// They are the text.
+    /// As text.
     Text,
-    /// They are no text.
+    /// As binary data.
     Binary,
-    /// They are no text, and leave in base64.
+    /// As binary data, written in base64.
     Base64,
-    /// They are the text of a number, or `NaN` or an infinity.
+    /// As the text of a number, or `NaN` or an infinity.
     Number,
-    /// They are the text of JSON.
+    /// As the text of JSON.
     Json,
-    /// As JSON text behind one byte, the version.
+    /// As the text of JSON after one byte, the version.
     Jsonb,
     Bool,
     Int2,
@@ -33,7 +33,7 @@ pub(super) enum Decode {
 }
 
 impl Decode {
-    /// How a column of this type is read; none where the server must make text of it first.
+    /// Returns how a column of this type is decoded; `None` if the server must convert it to text first.
     pub(super) fn of(of: &Type) -> Option<Self> {
         Some(match *of {
             Type::BOOL => Self::Bool,
@@ -55,7 +55,7 @@ impl Decode {
         })
     }
 
-    /// The same, where values of binary types leave in base64 if `in_base64`.
+    /// Returns the decoding in which values of binary types are written in base64 if `in_base64`.
     pub(super) fn leaving(self, in_base64: bool) -> Self {
         match self {
             Self::Binary if in_base64 => Self::Base64,
@@ -63,8 +63,8 @@ impl Decode {
         }
     }
 
-    /// How what the server makes of a column of this type is read: its text, or the JSON of an array
-    /// if `in_json`. Bytes in an array have no base64 there, and stay text.
+    /// Returns how the server's conversion of a column of this type is decoded: as text, or as the JSON of an array if
+    /// `in_json`. Bytes in an array have no base64 form there, and remain text.
     pub(super) fn of_text(of: &Type, in_json: bool) -> Self {
         match of.kind() {
             _ if *of == Type::NUMERIC => Self::Number,
@@ -74,17 +74,17 @@ impl Decode {
     }
 }
 
-/// The bytes of column `column`, or none where it is NULL.
+/// Returns the bytes of column `column`; `None` if it is NULL.
 fn raw(row: &Row, column: usize) -> Option<&[u8]> {
     row.try_get::<_, Option<Raw<'_>>>(column).ok().flatten().map(|raw| raw.0)
 }
 
-/// `N` bytes, when they are that many: a server that sends others sends no such type.
+/// Returns `N` bytes, if the length is right. A server that sends another length does not send this type.
 fn sized<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
     bytes.try_into().ok()
 }
 
-/// Notes the texts of those values of a row that are not text yet.
+/// Appends the text forms of the values of a row that are not text.
 pub(super) fn note(row: &Row, plan: &[Decode], digits: &mut Digits) {
     digits.clear();
     for (column, decode) in plan.iter().enumerate() {
@@ -130,7 +130,7 @@ fn push(digits: &mut Digits, number: Option<impl std::fmt::Display + Default>) {
     digits.push(number.unwrap_or_default());
 }
 
-/// The values of a row whose texts are in `digits`.
+/// Returns the values of a row. `digits` contains their text forms.
 pub(super) fn values<'r>(
     row: &'r Row,
     plan: &'r [Decode],
@@ -156,7 +156,7 @@ pub(super) fn values<'r>(
     })
 }
 
-/// A number, unless it is one that only databases have.
+/// Returns a number, unless it is `NaN` or an infinity, which only databases have.
 fn number(text: &[u8]) -> Value<'_> {
     match text.last() {
         Some(b'0'..=b'9') => Value::Number(text),
@@ -164,7 +164,7 @@ fn number(text: &[u8]) -> Value<'_> {
     }
 }
 
-/// An infinite number as PostgreSQL writes it.
+/// Returns the PostgreSQL notation of an infinite number.
 fn infinity(number: f64) -> Option<&'static str> {
     match number {
         f64::INFINITY => Some("Infinity"),

@@ -1,4 +1,4 @@
-//! What the settings say of a server and its statement.
+//! The settings of a server and its statement.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use sql::Dialect;
 
 use crate::{DatabaseError, Job, Server};
 
-/// The statement as the server takes it.
+/// The statement in the form that the server accepts.
 #[derive(Debug, Default)]
 pub(super) struct StatementText {
     pub(super) sql: String,
-    /// As the settings have it.
+    /// The statement as it is written in the settings.
     pub(super) source: String,
-    /// Of its parameters, in their order.
+    /// The names of its parameters, in their order.
     pub(super) names: Vec<String>,
 }
 
@@ -24,23 +24,24 @@ impl StatementText {
         Ok(Self { sql, source, names })
     }
 
-    /// The byte of the source that became this letter, counted from 1, of what the server was given.
+    /// Returns the byte of the source that corresponds to this character, counted from 1, of the text that the server
+    /// received.
     pub(super) fn origin(&self, letter: u32) -> Option<usize> {
         let (at, _) = self.sql.char_indices().nth(usize::try_from(letter).ok()?.checked_sub(1)?)?;
         Some(sql::origin(&self.source, Dialect::Dollar, at))
     }
 
-    /// The byte of the source where that parameter stands.
+    /// Returns the byte of the source where this parameter is.
     pub(super) fn parameter(&self, name: &str) -> Option<usize> {
         sql::parameter(&self.source, Dialect::Dollar, name)
     }
 }
 
-/// What every connection of a pool has in common.
+/// The common data of all connections of a pool.
 #[derive(Debug)]
 pub(super) struct PostgresDriver {
     pub(super) server: Server,
     pub(super) job: Arc<Job>,
-    /// Of a statement or a query; an insert is made of what the table is like.
+    /// The text of a statement or a query. The text of an insert is made from the definition of the table.
     pub(super) text: StatementText,
 }

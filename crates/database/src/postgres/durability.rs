@@ -1,5 +1,5 @@
-//! Whether a commit waits for the server's disk. What a session may choose is chosen when it begins;
-//! the rest is the server's.
+//! Checks whether a commit waits for the server's disk. The session sets what it may choose when it begins; the rest
+//! are settings of the server.
 
 use tokio_postgres::{Client, Error};
 
@@ -15,7 +15,7 @@ const SETTINGS: &str = "\
     select current_setting('fsync', true), current_setting('full_page_writes', true), \
            current_setting('synchronous_commit', true)";
 
-/// The tables that are kept in no log: those in $1 and what they are divided into.
+/// The tables without a write-ahead log: those in $1 and their partitions.
 const UNLOGGED: &str = "\
     with recursive tree(oid) as ( \
       select to_regclass(n)::oid from unnest($1::text[]) n \
@@ -23,8 +23,8 @@ const UNLOGGED: &str = "\
     select c.oid::regclass::text from pg_class c join tree on c.oid = tree.oid \
     where c.relpersistence = 'u' and c.relkind = 'r' order by 1";
 
-/// Asks for the settings of the server and of the tables of `job` that let a power failure take rows or letters
-/// which are committed; empty where there are none of them, or the job may lose some.
+/// Reads the settings of the server and of the tables of `job`. Returns one sentence for each one because of which a
+/// power failure may lose committed rows or dead letters. The result is empty if the job allows such losses.
 pub(super) async fn doubts(
     client: &Client,
     server: &str,

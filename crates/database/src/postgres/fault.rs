@@ -1,4 +1,4 @@
-//! Errors of PostgreSQL by whose they are.
+//! Classifies errors of PostgreSQL by their cause.
 
 use std::error::Error as _;
 
@@ -8,7 +8,7 @@ use tokio_postgres::error::{DbError, ErrorPosition, Severity};
 use crate::DatabaseError;
 use crate::fault::{Blame, Fault};
 
-/// The fault of a query. It may never write, so that another server would not accept it either.
+/// Returns the fault of a query. A query may never write, so another server would not accept it either.
 pub(super) fn of_query(error: &Error) -> Fault {
     match of(error) {
         fault if &*fault.code == "25006" => {
@@ -18,7 +18,7 @@ pub(super) fn of_query(error: &Error) -> Fault {
     }
 }
 
-/// The fault that an error is, before the commit.
+/// Returns the fault of an error before the commit.
 pub(super) fn of(error: &Error) -> Fault {
     match error.as_db_error() {
         Some(said) if is_of_the_plan(said) => {
@@ -31,7 +31,7 @@ pub(super) fn of(error: &Error) -> Fault {
             fault.detailed(&detail(said, &text)).answered(true).citing()
         }
         Some(said) => {
-            // Whatever ends more than the statement is no row's.
+            // An error that ends more than the statement is not caused by a row.
             let severity = said.parsed_severity().unwrap_or(Severity::Error);
             let (state, living) = (said.code().code(), severity == Severity::Error);
             let text = primary(said);
@@ -48,7 +48,8 @@ pub(super) fn of(error: &Error) -> Fault {
     }
 }
 
-/// The server did not answer: the way to it is gone, or our own side could not write the value.
+/// Returns the fault of an error without an answer of the server: the connection is lost, or the value could not be
+/// written on this side.
 fn of_connection(error: &Error) -> Fault {
     let cause = error.source().map(ToString::to_string);
     let text = match cause {
@@ -61,7 +62,7 @@ fn of_connection(error: &Error) -> Fault {
     Fault::new(Blame::Lost, &format!("the connection was lost: {text}")).again()
 }
 
-/// What is said to an operator who sets a database up.
+/// Returns the text for an operator who sets up a database.
 fn text_of(said: &DbError) -> String {
     match said.detail() {
         Some(detail) => format!("{} ({detail})", said.message()),
@@ -69,12 +70,12 @@ fn text_of(said: &DbError) -> String {
     }
 }
 
-/// What an error says to an operator who wants in.
+/// Returns the error for an operator whose connection fails.
 pub(super) fn refused(server: &str, error: &Error) -> DatabaseError {
     unless_for_now(server, error, |text| DatabaseError::Denied(server.to_owned(), text.into()))
 }
 
-/// `otherwise`, unless time may mend it.
+/// Returns `otherwise`, unless the error may go away by itself.
 pub(super) fn unless_for_now(
     server: &str,
     error: &Error,
@@ -84,7 +85,8 @@ pub(super) fn unless_for_now(
         Some(said) => {
             let fault = of(error);
             let text = text_of(said);
-            // A table that is locked for a while, as by `vacuum full`, is waited for like a server.
+            // A table that is locked for some time, for example by `vacuum full`, is treated like a server that cannot
+            // be reached.
             let is_for_now = fault.again && fault.blame != Blame::Conflict;
             if is_for_now || fault.blame == Blame::Busy {
                 return DatabaseError::Unreachable(server.to_owned(), text.into());
@@ -93,8 +95,7 @@ pub(super) fn unless_for_now(
         }
         None => {
             let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-            // Of the certificate, of what the server is set to, or of a password that is not there:
-            // time does not mend it.
+            // An error of the certificate, of a server setting, or of a missing password does not go away by itself.
             let of_the_way = error.source().is_none_or(|it| it.is::<std::io::Error>());
             if !of_the_way || cause.contains("certificate") || cause.contains("TLS") {
                 return DatabaseError::Denied(server.to_owned(), cause.into());
@@ -104,8 +105,8 @@ pub(super) fn unless_for_now(
     }
 }
 
-/// What is said to clients: the primary message, and the column where that does not name it, if the
-/// message cannot cite a value that the client need not have sent. Otherwise the text is ours.
+/// Returns the text for clients: the primary message, and the column if the message does not name it, provided that the
+/// message cannot cite a value that the client may not have sent. Otherwise a text of the daemon.
 fn primary(said: &DbError) -> String {
     let (state, message) = (said.code().code(), said.message());
     let raised = said.routine() == Some("exec_stmt_raise");
@@ -119,10 +120,9 @@ fn primary(said: &DbError) -> String {
     }
 }
 
-/// Whether a message has no value in it but those that the client sent. Anything else may cite values
-/// of other rows and tables, which functions, rules, views and policies read. `in_text`: the error is at a
-/// place in the text of the statement. What a function raises by itself is the operator's choice of words
-/// and not judged here.
+/// Whether a message contains only values that the client sent. Any other message may cite values of other rows and
+/// tables, which functions, rules, views and policies read. `in_text`: the error is at a position in the text of the
+/// statement. The text that a function raises is chosen by the operator and not checked here.
 fn is_for_clients(state: &str, message: &str, context: Option<&str>, in_text: bool) -> bool {
     if is_plain(state) {
         return true;
@@ -133,9 +133,9 @@ fn is_for_clients(state: &str, message: &str, context: Option<&str>, in_text: bo
     }
 }
 
-/// Whether the server was reading a parameter. That is before it runs the statement, so that it had seen
-/// no other value. The innermost context comes first: a function that a domain calls stands before it.
-/// A server that writes its messages in another language than English gives no proof.
+/// Whether the server was parsing a parameter. It does so before it runs the statement, so it had read no other value.
+/// The innermost context comes first: the context of a function that a domain calls precedes this one. Messages in
+/// another language than English prove nothing.
 fn is_of_a_parameter(context: &str) -> bool {
     let outer = match context.split_once('\n') {
         Some((inner, outer)) if inner.starts_with("JSON data, line ") => outer,
@@ -144,9 +144,9 @@ fn is_of_a_parameter(context: &str) -> bool {
     outer.starts_with("unnamed portal parameter $")
 }
 
-/// Whether the messages of this state name no more than tables, columns and constraints, also those
-/// from within a function: connections, constraints, transactions, conflicts, check options, resources,
-/// limits of the server, locks, cancellation, and what a function raises.
+/// Whether the messages of this state contain only names of tables, columns and constraints, also inside functions:
+/// connections, constraints, transactions, conflicts, check options, resources, limits of the server, locks,
+/// cancellation, and errors that a function raises.
 fn is_plain(state: &str) -> bool {
     // `dblink` cites the name of a connection, which may be any value.
     let is_of_class = matches!(
@@ -156,16 +156,15 @@ fn is_plain(state: &str) -> bool {
     is_of_class && state != "08003"
 }
 
-/// Whether the message outside a function has no value in it, in any language: text that is too long
-/// for its type, NULL, a division by zero, a number out of the range of a type, a subquery of several
-/// rows, and a right to a table that is missing.
+/// Whether the message outside a function contains no value, in any language: text that is too long for its type, NULL,
+/// a division by zero, a number out of the range of a type, a subquery of several rows, and a missing right to a table.
 fn cites_nothing(state: &str, message: &str) -> bool {
     matches!(state, "21000" | "22001" | "22004" | "22012" | "42501")
         || state == "22003"
             && !message.contains(|letter: char| letter.is_ascii_digit() || letter == '"')
 }
 
-/// What clients get in place of a message that may cite values.
+/// Returns what clients receive in place of a message that may cite values.
 fn instead_of(state: &str, context: Option<&str>) -> &'static str {
     match (state.starts_with("22"), context) {
         (true, None) => "invalid data within the statement",
@@ -175,7 +174,7 @@ fn instead_of(state: &str, context: Option<&str>) -> &'static str {
     }
 }
 
-/// What is said to the operator besides: the fields that may show other columns and other rows.
+/// Returns the additional text for the operator: the fields that may show other columns and other rows.
 fn detail(said: &DbError, primary: &str) -> String {
     let message = Some(said.message()).filter(|message| !primary.starts_with(message));
     let fields = [
@@ -189,7 +188,7 @@ fn detail(said: &DbError, primary: &str) -> String {
     fields.collect::<Vec<_>>().join("; ")
 }
 
-/// The statement of a function that failed.
+/// Returns the failed statement of a function.
 fn internal(said: &DbError) -> Option<&str> {
     match said.position() {
         Some(ErrorPosition::Internal { query, .. }) => Some(query),
@@ -197,20 +196,20 @@ fn internal(said: &DbError) -> Option<&str> {
     }
 }
 
-/// What the answer to a COMMIT that was an error says of what took effect.
+/// What an error in answer to COMMIT proves about its effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RolledBack {
-    /// Nothing did.
+    /// Nothing took effect.
     Everywhere,
-    /// Nothing did here. Servers of foreign tables may have committed before.
+    /// Nothing took effect on this server. Servers of foreign tables may have committed before.
     Here,
     /// It may have taken effect.
     Perhaps,
 }
 
-/// What an error in answer to a COMMIT proves. A session that is ended while it waits for its standbys
-/// has committed already. The commit of a foreign table's server runs within ours: an error of the
-/// way to it does not say what it did.
+/// Returns what an error in answer to COMMIT proves. A session that is ended while it waits for its standbys has
+/// committed already. The commit on the server of a foreign table is a part of this commit: an error of the connection
+/// to that server does not show its outcome.
 pub(super) fn rolled_back(error: &Error) -> RolledBack {
     let Some(said) = error.as_db_error() else { return RolledBack::Perhaps };
     if said.parsed_severity() != Some(Severity::Error) {
@@ -223,8 +222,8 @@ pub(super) fn rolled_back(error: &Error) -> RolledBack {
     }
 }
 
-/// Whether this place in the server is that of a deferred constraint or of a trigger that raises an
-/// error. All of them run before the first server of a foreign table commits.
+/// Whether this routine of the server reports a deferred constraint, or a trigger that raises an error. All of them run
+/// before the first server of a foreign table commits.
 fn is_deferred(routine: &str) -> bool {
     matches!(
         routine,
@@ -235,9 +234,8 @@ fn is_deferred(routine: &str) -> bool {
     )
 }
 
-/// Whether an error with this state is found before this server commits: by deferred constraints and
-/// triggers, checks for conflicts, and what these need. Everything else, also a state that we do not
-/// know, may hide a commit.
+/// Whether an error with this state is found before this server commits: by deferred constraints and triggers, checks
+/// for conflicts, and the resources that these need. Every other state, also an unknown one, may conceal a commit.
 fn is_before_commit(state: &str, within_a_function: bool) -> bool {
     match state {
         // "Statement completion unknown".
@@ -271,24 +269,24 @@ fn is_before_commit(state: &str, within_a_function: bool) -> bool {
     }
 }
 
-/// Whether our statement no longer fits its table, so that it must be prepared again. The state is
-/// shared with all that is not supported, and the text may be in any language: its place in the
-/// server says it, and the text where something between us leaves that out.
+/// Whether the prepared statement no longer fits its table, so that it must be prepared again. The state is shared with
+/// all unsupported features, and the text may be in any language. The routine of the server identifies the error. If a
+/// proxy omits the routine, the text does.
 fn is_of_the_plan(said: &DbError) -> bool {
     said.code().code() == "0A000"
         && (said.routine() == Some("RevalidateCachedQuery")
             || said.message().contains("cached plan must not change"))
 }
 
-/// Whether row-level security rejects this row. The state is that of a right that is missing.
+/// Whether row-level security rejects this row. The state is that of a missing right.
 fn is_of_a_policy(said: &DbError) -> bool {
     said.code().code() == "42501"
         && (said.routine() == Some("ExecWithCheckOptions")
             || said.message().starts_with("new row violates row-level security policy"))
 }
 
-/// Whether the error came from another server (`postgres_fdw`, `dblink`), or a trigger or function
-/// raised it: it does not say that this server is read-only, has no room or has no connections.
+/// Whether the error came from another server (`postgres_fdw`, `dblink`), or a trigger or function raised it. It does
+/// not show that this server is read-only, or has no space or no connections left.
 fn is_of_others(said: &DbError) -> bool {
     matches!(
         said.routine(),
@@ -302,40 +300,39 @@ fn is_of_others(said: &DbError) -> bool {
     )
 }
 
-/// Whether this may come of a statement that was prepared for columns that have changed since: of a
-/// value that is out of range or not of the type, a column that must have a value, a name, an object
-/// that is looked up by its number.
+/// Whether a possible cause is that the columns have changed since the statement was prepared: a value that is out of
+/// range or not of the type, a column that requires a value, a name, an object that is looked up by its number.
 fn may_be_of_types(state: &str) -> bool {
     matches!(state.get(..2), Some("22" | "42")) || matches!(state, "0A000" | "23502" | "XX000")
 }
 
-/// `living`: the connection goes on behind it.
+/// Returns the fault of a state. `living`: the connection stays open after the error.
 fn of_state(state: &str, living: bool, text: &str) -> Fault {
     let fault = |blame| Fault::new(blame, text).coded(state);
     match state {
-        // No such table, column, function, type, or no right to them: no row can mend that.
+        // A missing table, column, function or type, or a missing right: independent of the row.
         "42P01" | "42703" | "42501" | "42883" | "42704" | "3F000" => fault(Blame::Statement),
-        // Switched to read-only, as a standby is: another connection may find the primary.
+        // The server was switched to read-only, as a standby is: another connection may reach the primary.
         "25006" => fault(Blame::Lost).again(),
         "40001" | "40P01" => fault(Blame::Conflict).again(),
         "55P03" => fault(Blame::Busy),
-        // Cancelled, by us or by a limit of the server's.
+        // Cancelled, by the daemon or by a limit of the server.
         "57014" => fault(Blame::Stopped),
-        // Our statement is not there any more, as behind some poolers.
+        // The prepared statement no longer exists, as behind some poolers.
         "26000" => fault(Blame::Lost).again(),
         // The server behind a foreign table cannot be reached.
         "HV00N" => fault(Blame::Broken),
-        // Connections: this one goes on, so that it is the way to another server.
+        // No connections left: this connection is still open, so the error concerns another server.
         "53300" | "53400" if living => fault(Blame::Foreign).again(),
         _ => match state.get(..2).unwrap_or_default() {
             "08" | "57" if living => fault(Blame::Foreign).again(),
             "08" | "57" => fault(Blame::Lost).again(),
             "53" => fault(Blame::Full).again(),
-            // No state; transactions, who we are, conflicts, objects that are not ready, the system,
-            // and errors of the server itself.
+            // No state; transactions, authentication, conflicts, objects that are not ready, the system, and internal
+            // errors of the server.
             "" | "25" | "28" | "40" | "55" | "58" | "XX" => fault(Blame::Broken),
-            // Data, constraints, syntax, what is not supported, and whatever states the triggers and
-            // functions of others raise: another row may still be accepted.
+            // Data, constraints, syntax, unsupported features, and all states that triggers and functions raise:
+            // another row may still be accepted.
             _ if living => fault(Blame::Row),
             _ => fault(Blame::Broken),
         },
@@ -409,7 +406,7 @@ mod tests {
             ("42501", "permission denied for table t", None, false, true),
             ("44000", "new row violates check option for view \"v\"", None, false, true),
             ("23505", "duplicate key value", Some("SQL function \"f\" statement 1"), false, true),
-            // Of a rule, a view or a policy, or from a function.
+            // From a rule, a view or a policy, or from a function.
             ("22P02", cast, None, false, false),
             ("22P02", cast, Some(in_function), false, false),
             ("22P02", cast, Some("SQL statement \"select 'parameter $1'\""), false, false),

@@ -1,10 +1,10 @@
-//! What the columns are like that rows go into, as the server describes them with each batch, and whether rules
-//! rewrite the insert.
+//! The definitions of the columns that rows are written to, as the server describes them with each batch, and whether
+//! rules rewrite the insert.
 //!
-//! A server plans prepared statements again by itself when a table was altered, and rounds or cuts values
-//! that were judged by the types that the columns had before. A statement that is prepared behind the rows,
-//! in the same round trip, says what the columns are now: the rows hold a lock, so that they stay so until
-//! the transaction ends. It is never run, and takes no right to read the table.
+//! After an ALTER TABLE the server plans prepared statements again by itself, and rounds or truncates values that were
+//! checked against the previous types of the columns. A statement that is prepared after the rows, in the same round
+//! trip, describes the current columns: the rows hold a lock, so the columns cannot change until the transaction ends.
+//! The statement is never run, and requires no right to read the table.
 
 use futures_util::future::join;
 use sql::listed;
@@ -21,37 +21,37 @@ use crate::fault::Fault;
 pub(super) struct Form {
     sql: String,
     columns: Vec<Described>,
-    /// What described them last. It is closed with the next rows: behind these, the answer to that would
-    /// come between us and the one to COMMIT.
+    /// The last statement that described them. It is closed with the next rows: after these rows, the answer to closing
+    /// it would arrive between this answer and that to COMMIT.
     last: Option<Statement>,
-    /// Whether a rule may rewrite the insert into this table, where rows are counted together as long as none
-    /// does.
+    /// Checks whether a rule may rewrite the insert into this table. Rows are counted together while there is no such
+    /// rule.
     rules: Option<(Statement, String)>,
 }
 
-/// A column's type and the number that has its length, or decimal places.
+/// The type of a column and the number that contains its length, or decimal places.
 type Described = (u32, i32);
 
 impl Form {
-    /// The form of the columns that `action` writes to. None where they are not known.
+    /// Returns the form of the columns that `action` writes to. `None` if they are unknown.
     pub(super) async fn of(client: &Client, action: &Action) -> Result<Option<Self>, Error> {
         let Some((table, columns)) = action.target() else { return Ok(None) };
         let sql = format!("select {} from {}", listed(&columns, '"'), table_sql(&table));
         match client.prepare(&sql).await {
             Ok(it) => Ok(Some(Self { sql, columns: columns_of(&it), last: Some(it), rules: None })),
-            // What is wrong with it is said of the statement itself.
+            // The statement itself reports the error.
             Err(error) if error.as_db_error().is_some() => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// A rule on `table` is a change as well.
+    /// Treats a rule on `table` as a change as well.
     pub(super) async fn watch_rules(&mut self, client: &Client, table: &str) -> Result<(), Error> {
         self.rules = Some((client.prepare(HAS_RULES).await?, table_sql(table)));
         Ok(())
     }
 
-    /// Whether the columns are others now, or a rule was made.
+    /// Whether the columns have changed, or a rule was created.
     pub(super) async fn has_changed(&mut self, client: &Client) -> Result<bool, Fault> {
         self.last = None;
         let has_rules = async {

@@ -12,10 +12,10 @@ use crate::letter::{self, Letter, StoredLetter, UID_CHARS_MIN};
 use crate::letters::log_made;
 use sql::column::push_hexadecimal;
 
-/// Makes the table where it is missing, and looks whether it is one of letters: if not, why.
+/// Creates the dead-letter table if it is missing, and checks it. Returns the reason if it cannot be used.
 ///
 /// # Errors
-/// When that cannot be found out now.
+/// Returns an error if the check is not possible now.
 pub(super) async fn prepare(
     client: &Client,
     server: &str,
@@ -30,7 +30,7 @@ pub(super) async fn prepare(
 
 async fn examine(client: &Client, table: &str) -> Result<Option<DatabaseError>, Error> {
     let named = table_sql(table);
-    // Where it is there, we may not have the right to make one.
+    // If the table exists, the daemon may not have the right to create one.
     let there = format!("select from {named} where false");
     if client.batch_execute(&there).await.is_err() {
         client
@@ -50,15 +50,15 @@ async fn examine(client: &Client, table: &str) -> Result<Option<DatabaseError>, 
     if let Some(error) = missing(client, table).await? {
         return Ok(Some(error));
     }
-    // Preparing does not look for the key, nor for the right to read it.
+    // Preparing checks neither the key nor the right to read it.
     let planned = format!("explain {}", insert_once(table, ["0", "''", "''", "''", "''"]));
     client.batch_execute(&planned).await?;
     Ok(None)
 }
 
-/// What the table lacks to keep uids as a key.
+/// Returns what the table lacks to keep uids as a key.
 async fn missing(client: &Client, table: &str) -> Result<Option<DatabaseError>, Error> {
-    // Types: text, varchar, bpchar. A length has 4 bytes for itself.
+    // Types: text, varchar, bpchar. A length includes 4 bytes for itself.
     let sql = format!(
         "select c.relkind in ('r', 'p'), a.attnum is not null, \
          coalesce(a.atttypid in (25, 1043, 1042) and a.attgenerated = '' \
@@ -89,7 +89,7 @@ async fn missing(client: &Client, table: &str) -> Result<Option<DatabaseError>, 
     } else if !fits {
         changes.push("alter column uid type text collate \"default\" using uid::text".to_owned());
     }
-    // Beside one that is checked at COMMIT nothing can be skipped.
+    // With a constraint that is checked at COMMIT, nothing can be skipped.
     changes.extend(deferrable.iter().map(|it| format!("drop constraint {}", quoted(it, '"'))));
     if is_there && !is_key {
         changes.push("add unique (uid)".to_owned());
@@ -98,8 +98,8 @@ async fn missing(client: &Client, table: &str) -> Result<Option<DatabaseError>, 
     Ok((!changes.is_empty()).then(|| letter::without_uids(table, &sql)))
 }
 
-/// Writes a letter that is not there yet. Where another session has written it and not committed yet, it
-/// waits for that.
+/// Returns the statement that writes a dead letter that does not exist yet. If another session has written it and not
+/// committed it yet, it waits for that session.
 fn insert_once(table: &str, [at, row, code, message, uid]: [&str; 5]) -> String {
     let named = table_sql(table);
     format!(
@@ -114,7 +114,7 @@ pub(super) async fn bury(
     letters: &[Letter<'_>],
 ) -> Result<(), Fault> {
     let told = |error: Error| match fault::of(&error) {
-        // There is no key any more, or one that is deferrable.
+        // The key was dropped, or is deferrable.
         fault if matches!(&*fault.code, "42P10" | "55000") => {
             Fault { blame: Blame::Statement, ..fault }
         }
@@ -125,7 +125,7 @@ pub(super) async fn bury(
     for Letter { uid, at_us, row, code, text } in letters {
         let mut bytes = Vec::with_capacity(2 + 2 * row.len());
         push_hexadecimal(&mut bytes, row);
-        // What the database said holds no NUL, but it may have been shortened by us.
+        // The text of the database contains no NUL, but the daemon may have shortened it.
         let text = text.replace('\0', " ").into_bytes();
         let uid = uid.clone().into_bytes();
         let values = [at_us.to_string().into_bytes(), bytes, code.as_bytes().to_vec(), text, uid];
@@ -138,7 +138,7 @@ pub(super) async fn bury(
     Ok(())
 }
 
-/// Whether the letter with that uid is in the table.
+/// Whether the dead letter with this uid is in the table.
 async fn is_there(client: &Client, table: &str, uid: &[u8]) -> Result<bool, Error> {
     let sql = format!("select from {} where uid = $1::text", table_sql(table));
     Ok(client.query_opt(&sql, &[&Text(Some(uid))]).await?.is_some())

@@ -1,4 +1,4 @@
-//! A connection and the few things that are done with it.
+//! A connection and its operations.
 
 use std::future::Future;
 use std::ops::Range;
@@ -35,35 +35,34 @@ use crate::rows::{Rows, Shape};
 use crate::server::{stoppable, until};
 use sql::column::Takes;
 
-/// What is run for a batch or a request.
+/// The statement for a batch or a request.
 #[derive(Debug)]
 pub(super) enum Run {
-    /// An insert of any number of rows, an array for each column.
+    /// An insert of any number of rows, with one array per column.
     Arrays {
         insert: Statement,
-        /// How many of the rows have a key that is not in the table: where those that are there may
-        /// stay.
+        /// Counts the rows whose key is not in the table, if existing rows may be kept.
         absent: Option<Statement>,
-        /// Each row by itself: a rule may store several rows for one, and none for another.
+        /// Each row is inserted separately: a rule may store several rows for one, and none for another.
         by_row: bool,
     },
-    /// A statement for each row.
+    /// One execution for each row.
     Rows {
         statement: Statement,
-        /// How what it returns is read, where the acknowledgements need it.
+        /// How the returned values are decoded, if the acknowledgements need them.
         plan: Vec<Decode>,
     },
-    /// A query for each request.
+    /// One query for each request.
     Query {
         prepared: Statement,
-        /// Of its columns.
+        /// The names of its columns.
         names: Vec<String>,
-        /// How its columns are read.
+        /// How its columns are decoded.
         plan: Vec<Decode>,
     },
 }
 
-/// A session on the server with what is run there.
+/// A session on the server and its statement.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) client: Client,
@@ -71,33 +70,33 @@ pub(super) struct Session {
     pub(super) run: Run,
     pub(super) prepared: Prepared,
     pub(super) shape: Arc<Shape>,
-    /// For each parameter.
+    /// What each parameter accepts.
     pub(super) takes: Vec<Takes>,
-    /// Of rows that may be sent again.
+    /// The key of rows that may be sent again.
     pub(super) key: Option<Vec<KeyColumn>>,
     pub(super) doubts: Vec<String>,
-    /// The database knew a server of foreign tables when the session began.
+    /// The database had a server of foreign tables when the session began.
     pub(super) has_foreign: bool,
-    /// Of the columns that the values are judged by.
+    /// The form of the columns that the values are checked against.
     pub(super) form: Option<Form>,
-    /// Why the table of letters takes none.
+    /// The reason why the dead-letter table cannot be used.
     pub(super) unfit: Option<DatabaseError>,
 }
 
-/// An open session, the runtime of its connection, and where its transaction is.
+/// An open session, the runtime of its connection, and the state of its transaction.
 #[derive(Debug)]
 pub(super) struct PostgresLink {
     runtime: Runtime,
     session: Session,
-    /// The columns were others when the open transaction wrote to them.
+    /// The columns had changed when the open transaction wrote to them.
     changed: bool,
-    /// What the server has to do before the next statement; sent in one go with it.
+    /// Statements that the server must run before the next one. They are sent together with it.
     ahead: String,
-    /// A transaction is open, or will be by what is ahead.
+    /// A transaction is open, or is opened by the statements ahead.
     open: bool,
-    /// How long the next transactions wait for a lock, where that is less than the settings say.
+    /// How long the next transactions wait for a lock, if that is less than the settings allow.
     lock_limit: Option<Duration>,
-    /// For each column.
+    /// One array for each column.
     arrays: Vec<Array>,
 }
 
@@ -107,8 +106,8 @@ impl PostgresLink {
         Self { runtime, session, changed: false, ahead, open: false, lock_limit: None, arrays }
     }
 
-    /// Whether a transaction of ours may have written to the server of a foreign table: there was one
-    /// when the connection was opened, or there is one now.
+    /// Whether a transaction of the daemon may have written to the server of a foreign table: there was one when the
+    /// connection was opened, or there is one now.
     fn may_write_elsewhere(&self, stop: &Stop) -> bool {
         let asked =
             || until(&self.runtime, stop, foreign::is_there(&self.session.client), async {});
@@ -116,7 +115,7 @@ impl PostgresLink {
     }
 }
 
-/// Sends what is `ahead` and `work`, and waits for both.
+/// Sends the statements `ahead` together with `work`, and waits for both.
 fn with_ahead<T>(
     runtime: &Runtime,
     client: &Client,
@@ -136,8 +135,8 @@ fn with_ahead<T>(
         if !begins || !fault::of(&error).answered {
             return Err(fault);
         }
-        // The statements behind BEGIN ran without the transaction and could only read, or in one that
-        // had failed. A pooler between us may have taken the setting away that makes sure of that.
+        // The statements after BEGIN ran outside the transaction and could only read, or ran in a failed transaction. A
+        // pooler in between may have removed the setting that ensures this.
         Err(match work {
             Err(rows) if &*rows.code == READ_ONLY => {
                 Fault { rows: Vec::new(), ..rows }.answered(false)
@@ -149,7 +148,7 @@ fn with_ahead<T>(
     stoppable(runtime, stop, both, cancel(client, tls))
 }
 
-/// Does `work` and notes whether its columns have changed, in the same round trip.
+/// Runs `work` and records whether its columns have changed, in the same round trip.
 async fn described(
     client: &Client,
     form: Option<&mut Form>,
@@ -164,28 +163,28 @@ async fn described(
     Ok(())
 }
 
-/// Begins a transaction. Without it, the session can only read: a connection that is lost before BEGIN
-/// is answered leaves no rows that were stored without a transaction.
+/// Begins a transaction. Outside a transaction, the session can only read: if a connection is lost before BEGIN is
+/// answered, no rows were stored without a transaction.
 ///
-/// Where the operator has made the server, the database or the role read-only, the transaction is as
-/// well: what RESET would give is the operator's value, and a transaction may always become read-only.
+/// If the operator has made the server, the database or the role read-only, the transaction is read-only too: the value
+/// that RESET would give is the operator's value, and a transaction may always become read-only.
 const BEGIN: &str = "begin read write; \
     set local default_transaction_read_only = default; \
     select set_config('transaction_read_only', current_setting('default_transaction_read_only'), true);";
 
-/// A statement that writes where it may not.
+/// The state of a statement that writes in a read-only transaction.
 const READ_ONLY: &str = "25006";
 
-/// A statement in a transaction that has failed: the transaction was open.
+/// The state of a statement in a failed transaction: the transaction was open.
 const IN_FAILED_TRANSACTION: &str = "25P02";
 
-/// The fault of a BEGIN behind which rows may have been stored.
+/// Returns the fault of a BEGIN after which rows may have been stored.
 fn kept(fault: Fault) -> Fault {
     let text = format!("BEGIN failed and the rows may be stored: {}", fault.text);
     Fault { blame: Blame::Broken, again: false, text, kept: true, ..fault }
 }
 
-/// Asks the server to end what it runs for us.
+/// Asks the server to end the running statement of this session.
 async fn cancel(client: &Client, tls: Option<&Rustls>) {
     let token = client.cancel_token();
     let asked = match tls {
@@ -234,7 +233,7 @@ impl Link for PostgresLink {
     fn begin(&mut self, _: &Stop) -> Result<(), Fault> {
         self.ahead.push_str(BEGIN);
         if let Some(limit) = self.lock_limit {
-            // Zero would mean without end.
+            // Zero would mean no limit.
             let limit = limit.as_millis().max(1);
             self.ahead.push_str(&format!("set local lock_timeout = {limit};"));
         }
@@ -256,7 +255,7 @@ impl Link for PostgresLink {
         match run {
             Run::Arrays { insert, absent, by_row: true } => {
                 effects.begin(shape.is_late, [""; 0]);
-                // The key may be stored otherwise than when the statement was prepared.
+                // The key may be stored differently than when the statement was prepared.
                 let idle: fn() -> Fault = match absent {
                     Some(_) => || Fault::ignored().of_types(true),
                     None => Fault::ignored,
@@ -323,7 +322,7 @@ impl Link for PostgresLink {
         sql.push_str("commit");
         self.open = false;
         let Self { runtime, session: Session { client, .. }, .. } = self;
-        // Whether it took effect is worth waiting for, also when nobody wants more.
+        // The outcome is worth waiting for, even if a stop is requested.
         let said = until(runtime, stop, client.batch_execute(&sql), async {});
         let told = |error: Error| {
             let is_proof = match fault::rolled_back(&error) {
@@ -388,7 +387,7 @@ impl Link for PostgresLink {
                 let values = decode::values(&row, &plan, &digits);
                 into.push(values)
                     .map_err(|error| Fault::new(Blame::Statement, &error.to_string()))?;
-                // What has no end must not come all the same: the connection goes.
+                // A result without end must not be read to its end, so the connection is dropped.
                 each(into).map_err(|fault| Fault { blame: Blame::Lost, ..fault })?;
             }
             Ok(())
@@ -399,7 +398,7 @@ impl Link for PostgresLink {
     fn bury(&mut self, table: &str, letters: &[Letter<'_>], stop: &Stop) -> Result<(), Fault> {
         let ahead = std::mem::take(&mut self.ahead);
         let Self { runtime, session: Session { client, tls, .. }, .. } = self;
-        // Without its transaction no letter may be written.
+        // No dead letter may be written outside its transaction.
         let work = async {
             client.batch_execute(&ahead).await.map_err(|error| fault::of(&error).of_our_own())?;
             letters::bury(client, table, letters).await

@@ -1,4 +1,4 @@
-//! Rows on their way: an array for each column, or a statement for each row.
+//! Sends rows: one array per column, or one statement per row.
 
 use std::borrow::Cow;
 use std::future::{Future, poll_fn};
@@ -21,13 +21,13 @@ use crate::fault::Fault;
 use crate::rows::{Rows, Shape};
 use sql::column::{Fit, Takes, push_hexadecimal};
 
-/// Bytes of each column's array that are kept from one batch to the next at most.
+/// The maximum size of each column's array that is kept from one batch to the next, in bytes.
 const KEPT_BYTES_MAX: usize = 1024 * 1024;
 
-/// Rows of a statement that are on their way at once, so that their round trips are one.
+/// The number of rows of a statement that are sent without waiting, so that they share one round trip.
 const AHEAD_MAX: usize = 256;
 
-/// The parameters of a row as texts.
+/// Returns the parameters of a row as texts.
 pub(super) fn parameters<'r>(
     rows: &'r Rows,
     row: usize,
@@ -51,7 +51,7 @@ pub(super) fn texts<'t>(values: &'t [Option<Cow<'_, [u8]>>]) -> Vec<Text<'t>> {
     values.iter().map(|value| Text(value.as_deref())).collect()
 }
 
-/// Inserts the rows of which `arrays` are the columns.
+/// Inserts the rows whose columns are in `arrays`.
 pub(super) async fn run_arrays(
     client: &Client,
     (insert, absent): (&Statement, Option<&Statement>),
@@ -64,19 +64,18 @@ pub(super) async fn run_arrays(
     let count = client.execute_raw(insert, arrays.iter().copied()).await.map_err(told)?;
     let is_whole = count == part.len() as u64;
     if !is_whole && affected == Affected::Row {
-        // Rows that are there already may stay, and no others.
+        // Rows that already exist may be kept, but no others.
         let dropped = match absent {
             None => true,
             Some(absent) => is_absent(client, absent, arrays).await.map_err(told)?,
         };
         if dropped {
-            // The key may be stored otherwise than when the statement was prepared, or a rule was made
-            // since then.
+            // The key may be stored differently than when the statement was prepared, or a rule was created since then.
             let of_types = absent.is_some() || count > part.len() as u64;
             return Err(Fault::ignored().of_types(of_types));
         }
     }
-    // Which of them it was is found by those who ask for each.
+    // The caller tries the rows one by one to find the row.
     if !is_whole && effects.are_wanted() && part.len() > 1 {
         return Err(Fault::ignored());
     }
@@ -84,27 +83,28 @@ pub(super) async fn run_arrays(
     part.into_iter().try_for_each(|_| effects.push(each, []))
 }
 
-/// What the statement of a row did.
+/// The effect of the statement of a row.
 #[derive(Debug)]
 pub(super) struct Ran {
-    /// How many rows it stored or changed.
+    /// The number of rows that it stored or changed.
     count: u64,
-    /// The first that it returned.
+    /// The first row that it returned.
     found: Option<Row>,
-    /// It stored none because a row with the same key is there.
+    /// It stored none because a row with the same key exists.
     is_there: bool,
 }
 
-/// What is said of a row that was not stored.
+/// The faults of a row that was not stored.
 #[derive(Clone, Copy)]
 pub(super) struct Refuse {
-    /// The server's error.
+    /// Converts an error of the server.
     pub(super) error: fn(&Error) -> Fault,
-    /// Its statement stored or changed nothing.
+    /// The fault if the statement stored or changed nothing.
     pub(super) idle: fn() -> Fault,
 }
 
-/// Runs a statement for each row of `part`, in their order: `run` of what `given` says of a row.
+/// Runs a statement for each row of `part`, in their order. `given` returns the values of a row, and `run` executes the
+/// statement with them.
 pub(super) async fn run_rows<V, F: Future<Output = Result<Ran, Error>>>(
     given: impl Fn(usize) -> Result<V, Fault>,
     run: impl Fn(V) -> F,
@@ -123,7 +123,7 @@ pub(super) async fn run_rows<V, F: Future<Output = Result<Ran, Error>>>(
         let mut sent = Vec::new();
         for (row, values) in (next..end).zip(given) {
             let mut run = Box::pin(run(values));
-            // The first look at it sends it, so they leave in their order.
+            // The first poll sends the statement, so they are sent in order.
             let first = poll_fn(|context| Poll::Ready(run.as_mut().poll(context))).await;
             sent.push((row, first, run));
         }
@@ -146,7 +146,7 @@ pub(super) async fn run_rows<V, F: Future<Output = Result<Ran, Error>>>(
                         effects.push(count, [])?;
                     }
                 }
-                // Behind the first error the transaction is closed to all others.
+                // After the first error the transaction rejects all other statements.
                 Err(error) => first_fault = Some((refuse.error)(&error).at(row)),
             }
         }
@@ -182,7 +182,7 @@ pub(super) async fn run_statement(
     Ok(Ran { count, found: first, is_there: false })
 }
 
-/// Inserts one row, of which `arrays` are the columns, by the statement for many.
+/// Inserts one row, whose columns are in `arrays`, with the statement for many rows.
 pub(super) async fn insert_one(
     client: &Client,
     (insert, absent): (&Statement, Option<&Statement>),
@@ -197,7 +197,7 @@ pub(super) async fn insert_one(
     Ok(Ran { count, found: None, is_there })
 }
 
-/// Whether any of the rows of which `arrays` are the columns has a key that is not in the table.
+/// Whether any of the rows whose columns are in `arrays` has a key that is not in the table.
 async fn is_absent(
     client: &Client,
     absent: &Statement,
@@ -209,7 +209,7 @@ async fn is_absent(
     Ok(count.is_none_or(|row| row.get::<_, i64>(0) > 0))
 }
 
-/// Makes `arrays` the columns of the rows of `part`.
+/// Fills `arrays` with the columns of the rows of `part`.
 pub(super) fn fill(
     arrays: &mut [Array],
     (shape, takes): (&Shape, &[Takes]),

@@ -1,4 +1,4 @@
-//! What the server knows of a table, and what would not fit into it.
+//! Reads the definition of a table from the server, and finds values that would not fit.
 
 use sql::{PlainWrite, listed, quoted};
 use tokio_postgres::types::{Kind, Type};
@@ -17,21 +17,21 @@ use sql::column::{Takes, of_parameter};
 #[derive(Debug)]
 pub(super) struct Insert {
     pub(super) sql: String,
-    /// A query with the same parameters: how many of the rows have a key that is not in the table.
+    /// A query with the same parameters that counts the rows whose key is not in the table.
     pub(super) absent: Option<String>,
-    /// Of the columns, in their order.
+    /// The types of the columns, in their order.
     pub(super) types: Vec<String>,
-    /// What they take.
+    /// What the columns accept.
     pub(super) takes: Vec<Takes>,
-    /// A key makes sure that no row is there twice, and one that is there stays.
+    /// The key, if it guarantees that no row is stored twice and that an existing one is kept.
     pub(super) key: Option<Vec<KeyColumn>>,
-    /// A rule, also one of another server, may rewrite the insert: one row is stored several times, and another
-    /// not at all, so each has to be counted alone.
+    /// A rule, also one on another server, may rewrite the insert: one row may be stored several times, and another not
+    /// at all, so each must be counted separately.
     pub(super) has_rules: bool,
 }
 
 impl Insert {
-    /// All that depends on the columns of the table.
+    /// Returns a text of everything that depends on the columns of the table.
     pub(super) fn text(&self) -> String {
         let Self { sql, absent, takes, has_rules, .. } = self;
         let rules = if *has_rules { "; rules" } else { "" };
@@ -39,39 +39,39 @@ impl Insert {
     }
 }
 
-/// A table's name as SQL has it: of a schema where it has a dot in it.
+/// Returns the SQL name of a table. A name with a dot contains the schema.
 pub(super) fn table_sql(table: &str) -> String {
     table.split('.').map(|part| quoted(part, '"')).collect::<Vec<_>>().join(".")
 }
 
 struct Column {
     name: String,
-    /// The type without its length, which the column itself looks after.
+    /// The type without its length, which the column itself enforces.
     of: String,
     /// The type with its length, to which a value is converted when it is stored.
     stored: String,
     takes: Takes,
-    /// The type of an array of them, if there is one.
+    /// The type of an array of these values, if there is one.
     array: Option<String>,
     must_be_given: bool,
     is_generated: bool,
 }
 
 impl Column {
-    /// What it makes of the values of a key.
+    /// Returns how the column treats the values of a key.
     fn key_type(&self) -> KeyType {
         match &*self.of {
             "smallint" | "integer" | "bigint" | "numeric" | "text" | "character varying"
             | "character" | "uuid" | "bytea" | "boolean" => KeyType::Plain,
-            // A time, or what may hold one, such as a range or a domain.
+            // A time, or a type that may contain one, such as a range or a domain.
             _ => KeyType::Time,
         }
     }
 }
 
-/// The columns of a table. Of arrays there are no arrays, those of composite types `unnest` would spread over
-/// several columns, and those of `box` have semicolons between their elements. The last value is the type that a domain is made of in the end, also of a domain
-/// of domains and of an array of them; of a range, the type of its bounds.
+/// Reads the columns of a table. There are no arrays of arrays; `unnest` would spread arrays of composite types over
+/// several columns; and arrays of `box` have semicolons between their elements. The last value is the base type of a
+/// domain, also of a domain of domains and of an array of them; of a range, it is the type of its bounds.
 const COLUMNS: &str = "\
     with recursive base(number, oid, modifier, dimensions, ranges, depth) as ( \
       select a.attnum, a.atttypid, a.atttypmod, 0, 0, 0 from pg_attribute a \
@@ -105,11 +105,10 @@ const TABLES: &str = "\
     where c.relkind in ('r', 'p', 'v', 'f') and pg_table_is_visible(c.oid) \
       and c.relnamespace <> 'pg_catalog'::regnamespace order by 1 limit 50";
 
-/// Whether a unique index has no other columns than those in $2, and none that may be NULL, and no
-/// trigger can give a row another key or do something else before the key is looked at. A partition
-/// may have triggers of its own. (Types of triggers: 1 for each row, 2 before, 4 insert.) Where the
-/// database has servers of foreign tables, no trigger at all: what it writes there has no such key, and
-/// may be committed though the row is not.
+/// Whether a unique index has only columns of $2, and none that may be NULL, and no trigger can give a row another key
+/// or act before the key is checked. A partition may have its own triggers. (Types of triggers: 1 for each row, 2
+/// before, 4 insert.) If the database has servers of foreign tables, no trigger at all is allowed: rows that it writes
+/// there have no such key, and may be committed even if this row is not.
 const HAS_KEY: &str = "\
     select not exists (select from pg_trigger g where g.tgenabled <> 'D' and (g.tgtype & 7 = 7 \
         or not g.tgisinternal and exists (select from pg_foreign_server)) \
@@ -123,8 +122,7 @@ const HAS_KEY: &str = "\
           join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k \
           where not a.attnotnull or a.attname::text <> all ($2::text[])))";
 
-/// Whether a unique index of exactly the columns in $2 takes NULLs for equal. Servers before
-/// PostgreSQL 15 have none.
+/// Whether a unique index of exactly the columns in $2 treats NULLs as equal. Servers before PostgreSQL 15 have none.
 const EQUAL_NULLS: &str = "\
     select exists (select from pg_index i \
       where i.indrelid = to_regclass($1::text) and i.indisunique and i.indisvalid \
@@ -135,9 +133,9 @@ const EQUAL_NULLS: &str = "\
           join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k \
           where a.attname::text <> all ($2::text[])))";
 
-/// Whether a rule may rewrite an insert into a table, or into what is behind it: its partitions, and the tables
-/// of a view. So may the server of a foreign table, which gets several rows at once by `batch_size`.
-/// (Types of events: 3 insert.)
+/// Whether a rule may rewrite an insert into a table, or into what is behind it: its partitions, and the tables of a
+/// view. The server of a foreign table may do so too; it receives several rows together because of `batch_size`. (Types
+/// of events: 3 insert.)
 pub(super) const HAS_RULES: &str = "\
     with recursive tree(oid) as (select to_regclass($1::text)::oid \
       union select behind.oid from tree, lateral ( \
@@ -149,9 +147,9 @@ pub(super) const HAS_RULES: &str = "\
       where r.ev_type = '3' and r.ev_enabled <> 'D') \
     or exists (select from pg_class c join tree on tree.oid = c.oid where c.relkind = 'f')";
 
-/// Of each unique index of exactly the columns in $2, and of each of its columns: the name, and the
-/// collation and the operator by which the index compares it. (Strategy 3: equal.) The operator may be in a
-/// schema that is not searched, as that of `citext`, where `=` would be another one.
+/// Reads for each column of each unique index of exactly the columns in $2: the name, and the collation and the
+/// operator with which the index compares the column. (Strategy 3: equal.) The operator may be in a schema outside the
+/// search path, as that of `citext`, where `=` would be another operator.
 const COLLATIONS: &str = "\
     select i.indexrelid::int8, a.attname::text, \
            (select quote_ident(n.nspname) || '.' || quote_ident(c.collname) from pg_collation c \
@@ -174,8 +172,8 @@ const COLLATIONS: &str = "\
         where b.attname::text <> all ($2::text[])) \
     order by 1, 2";
 
-/// The condition that the row `t` has the key of the row of `columns`, by any index of it. What is in the
-/// table is rounded or cut to what the column stores.
+/// Returns the condition that the row `t` has the key of the row of `columns`, by any index of the key. The stored
+/// values are rounded or truncated as the column requires.
 async fn same_key(
     client: &Client,
     columns: &[&Column],
@@ -281,7 +279,7 @@ pub(super) async fn insert(
     Ok(Insert { sql, absent, types, takes, key: resend_key, has_rules })
 }
 
-/// The columns of each unique key that can decide a conflict.
+/// Reads the columns of each unique key that can decide a conflict.
 const KEYS: &str = "\
     select array_to_string(array(select a.attname::text from pg_attribute a \
              where a.attrelid = i.indrelid and a.attnum = any (i.indkey::int2[]) \
@@ -312,7 +310,7 @@ fn numbered(count: usize, letter: &str) -> Vec<String> {
     (1..=count).map(|number| format!("{letter}{number}")).collect()
 }
 
-/// What is selected, and from which arrays.
+/// Returns the selected expressions, and the arrays that they come from.
 fn arrays(columns: &[&Column]) -> (String, String) {
     let (mut select, mut arrays) = (Vec::new(), Vec::new());
     for (index, column) in columns.iter().enumerate() {
@@ -345,7 +343,7 @@ async fn columns_of(client: &Client, named: &str) -> Result<Vec<Column>, Error> 
     Ok(rows.iter().map(column).collect())
 }
 
-/// What a column of this type takes, of a type as the server writes it, with its length.
+/// Returns what a column accepts, for a type as the server writes it, with its length.
 fn takes_of(of: &str) -> Takes {
     if let Some(of) = of.strip_suffix("[]") {
         return Takes::Array(Box::new(takes_of(of)));
@@ -364,7 +362,7 @@ fn takes_of(of: &str) -> Takes {
         "real" => Takes::Single,
         "double" => Takes::Double,
         "numeric" => Takes::Decimal(match modifier.split_once(',') {
-            // Of one that is rounded before the point, the server refuses or rounds what it likes.
+            // If it rounds before the decimal point, the server itself decides what it rejects or rounds.
             Some((_, places)) => Some(places.parse().unwrap_or(0)),
             None if modifier.is_empty() => None,
             None => Some(0),
@@ -385,7 +383,7 @@ fn takes_of(of: &str) -> Takes {
     }
 }
 
-/// What a range with such bounds takes: text, where the database changes none of them.
+/// Returns what a range with these bounds accepts: text, if the database changes no bound.
 fn range_of(bound: Takes) -> Takes {
     match bound {
         Takes::Unsigned(_) | Takes::Single | Takes::Double | Takes::Decimal(Some(_)) => {}
@@ -395,8 +393,8 @@ fn range_of(bound: Takes) -> Takes {
     Takes::Range(Box::new(bound))
 }
 
-/// What the parameters of a prepared statement take: as the columns that they go into, where the
-/// statement says so plainly, else as their types. A query looks for JSON by its text.
+/// Returns what the parameters of a prepared statement accept: as the columns that they are written to, if the
+/// statement shows them plainly, otherwise as their types. A query compares JSON as text.
 pub(super) async fn takes_of_statement(
     client: &Client,
     action: &Action,
@@ -408,7 +406,7 @@ pub(super) async fn takes_of_statement(
         _ => (None, true),
     };
     let known = match &write {
-        // A table is found as the server finds it: without quotes in small letters.
+        // A table name is resolved as the server does it: in lower case unless quoted.
         Some(write) => columns_of(client, &table_sql(&write.table)).await?,
         None => Vec::new(),
     };
@@ -425,7 +423,7 @@ pub(super) async fn takes_of_statement(
     Ok(takes.collect())
 }
 
-/// What a parameter of this type takes.
+/// Returns what a parameter of this type accepts.
 fn takes_of_type(of: &Type) -> Takes {
     match of.kind() {
         Kind::Array(of) => Takes::Array(Box::new(takes_of_type(of))),
@@ -443,7 +441,7 @@ fn takes_of_type(of: &Type) -> Takes {
     }
 }
 
-/// Refuses columns that would get a value of the request itself and do not take it.
+/// Rejects columns that would get a value of the request itself and do not accept it.
 pub(super) fn check_reserved(
     columns: &[String],
     sources: &[Source],
@@ -458,7 +456,7 @@ pub(super) fn check_reserved(
     Ok(())
 }
 
-/// Refuses parameters that would get a value of the request itself and do not take it.
+/// Rejects parameters that would get a value of the request itself and do not accept it.
 pub(super) fn check_parameters(
     statement_text: &StatementText,
     sources: &[Source],
@@ -488,7 +486,7 @@ fn type_name(of: &Type) -> String {
     }
 }
 
-/// What is wrong with a table of dead letters.
+/// Returns the error of a dead-letter table.
 pub(super) fn dead(server: &str, table: &str, error: &Error) -> DatabaseError {
     unless_for_now(server, error, |text| DatabaseError::Dead(table.to_owned(), text.into()))
 }

@@ -1,7 +1,7 @@
-//! Whether a statement still fits the columns that it was prepared for.
+//! Checks whether a statement still fits the columns that it was prepared for.
 //!
-//! PostgreSQL plans a prepared statement anew when its tables have changed, but keeps the types of
-//! its parameters: a value that fits the new type of a column is still read as the old one.
+//! PostgreSQL plans a prepared statement again when its tables have changed, but keeps the types of its parameters: a
+//! value that fits the new type of a column is still parsed as the old type.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use crate::fault::{Blame, Fault};
 use crate::{Action, DatabaseError, Job};
 use sql::column::Takes;
 
-/// What a statement was prepared from, and for which columns.
+/// The source of a prepared statement, and the columns that it was prepared for.
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) server: String,
     pub(super) job: Arc<Job>,
-    /// Of a statement or a query.
+    /// The text of a statement or a query.
     pub(super) sql: String,
-    /// Of its parameters.
+    /// The names of its parameters.
     pub(super) names: Vec<String>,
     pub(super) columns: Columns,
 }
@@ -28,9 +28,9 @@ pub(super) struct Prepared {
 /// The columns that a statement was prepared for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Columns {
-    /// Of an insert: its text names their types.
+    /// An insert: its text contains the types of the columns.
     Insert(String),
-    /// The types of its parameters, what these take, and the columns that it returns.
+    /// The types of its parameters, what these accept, and the columns that it returns.
     Statement(Vec<Type>, Vec<Takes>, Vec<(String, Type)>),
 }
 
@@ -43,8 +43,8 @@ impl Columns {
 }
 
 impl Prepared {
-    /// Whether its columns are others now. A statement that cannot be prepared any more counts as
-    /// changed: to open a connection says what is wrong with it.
+    /// Whether its columns have changed. A statement that can no longer be prepared counts as changed: opening a
+    /// connection reports the error.
     pub(super) async fn is_stale(&self, client: &Client) -> Result<bool, Fault> {
         if let Action::Insert { table, columns, on_conflict } = &self.job.action {
             let plan = schema::insert(client, &self.server, table, columns, on_conflict).await;

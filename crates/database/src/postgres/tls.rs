@@ -1,4 +1,4 @@
-//! TLS to the server, by rustls.
+//! TLS to the server, with rustls.
 
 use std::io;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use tokio_rustls::{Connect, TlsConnector};
 
 use crate::DatabaseError;
 
-/// Makes streams that are encrypted.
+/// Makes encrypted streams.
 #[derive(Clone)]
 pub(super) struct Rustls(TlsConnector);
 
@@ -26,7 +26,7 @@ impl std::fmt::Debug for Rustls {
 }
 
 impl Rustls {
-    /// Trusts servers whose certificates these roots (DER) stand for.
+    /// Trusts servers whose certificates are signed by these roots (DER).
     pub(super) fn new(server: &str, roots: Vec<Vec<u8>>) -> Result<Self, DatabaseError> {
         let mut store = RootCertStore::empty();
         store.add_parsable_certificates(roots.into_iter().map(CertificateDer::from));
@@ -50,7 +50,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MakeTlsConnect<S> for Rustls {
     }
 }
 
-/// Encrypts one stream to the server of this name.
+/// Encrypts one stream to the server with this name.
 pub(super) struct Named {
     connector: TlsConnector,
     name: ServerName<'static>,
@@ -66,7 +66,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsConnect<S> for Named {
     }
 }
 
-/// A handshake under way.
+/// A handshake in progress.
 pub(super) struct Handshake<S>(Connect<S>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Future for Handshake<S> {
@@ -81,7 +81,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for Handshake<S> {
 pub(super) struct Encrypted<S>(Stream<S>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Encrypted<S> {
-    /// The password's proof is not bound to the channel: the certificate proves the server.
+    /// Channel binding is not used for the password: the certificate proves the identity of the server.
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }

@@ -1,11 +1,11 @@
-//! Values as they are: parameters as text, results as the bytes that came.
+//! Unconverted values: parameters as text, results as the received bytes.
 
 use std::error::Error;
 
 use bytes::BytesMut;
 use tokio_postgres::types::{Format, FromSql, IsNull, ToSql, Type, to_sql_checked};
 
-/// A parameter of any type, in the text that its type is read from.
+/// A parameter of any type, in the text form of its type.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Text<'a>(pub(super) Option<&'a [u8]>);
 
@@ -27,7 +27,7 @@ impl ToSql for Text<'_> {
     to_sql_checked!();
 }
 
-/// A result of any type, in the bytes that came.
+/// A result of any type, as the received bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Raw<'a>(pub(super) &'a [u8]);
 

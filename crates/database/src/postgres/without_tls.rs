@@ -1,5 +1,5 @@
-//! In place of TLS where it is not built in: there is no such connection.
+//! Replaces TLS if it is not built in: no encrypted connection can be made.
 
-/// Makes streams that are encrypted.
+/// Makes encrypted streams. No value of this type exists.
 #[derive(Clone, Debug)]
 pub(super) enum Rustls {}

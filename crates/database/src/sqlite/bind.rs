@@ -1,4 +1,4 @@
-//! Values of a record as SQLite values.
+//! Converts values of a record to SQLite values.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 
 use sql::column::{Fit, Takes, is_kept_by_double};
 
-/// How a value is bound whose column takes that; see the head of [`crate::sqlite`].
+/// Returns the bound form of a value for a column that accepts `takes`. See the header of [`crate::sqlite`].
 pub(super) fn bound<'v>(fit: Fit<'v>, takes: &Takes) -> ToSqlOutput<'v> {
     match fit {
         Fit::Null => ToSqlOutput::Borrowed(ValueRef::Null),
@@ -15,7 +15,7 @@ pub(super) fn bound<'v>(fit: Fit<'v>, takes: &Takes) -> ToSqlOutput<'v> {
             Cow::Borrowed(bytes) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
             Cow::Owned(bytes) => ToSqlOutput::Owned(Value::Blob(bytes)),
         },
-        // Its affinity would make the same text of the value, and not of the digits.
+        // The affinity would convert the value, not the digits, to text.
         Fit::Number(digits) if *takes == Takes::Text => text(digits),
         Fit::Number(digits) => match number(&digits) {
             Some(number) => ToSqlOutput::Owned(number),
@@ -33,7 +33,7 @@ fn text(text: Cow<'_, [u8]>) -> ToSqlOutput<'_> {
     }
 }
 
-/// The number as SQLite has it, when that gives its value back.
+/// Returns the SQLite number, if it keeps the value.
 fn number(digits: &[u8]) -> Option<Value> {
     let text = std::str::from_utf8(digits).ok()?;
     if let Ok(integer) = text.parse() {

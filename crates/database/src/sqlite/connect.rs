@@ -1,4 +1,4 @@
-//! From a path to a connection that is ready to write.
+//! Opens a connection to a file and prepares it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use crate::rows::Shape;
 use crate::source::Members;
 use crate::{Action, DatabaseError, OnConflict, Sync, ack};
 
-/// Opens the file and prepares what a handler needs. Waits for locks up to `lock_timeout`. A file that does not
-/// exist is made where it `may_make` one.
+/// Opens the file and prepares what a handler needs. Waits for locks up to `lock_timeout`. A missing file is created if
+/// `may_make`.
 pub(super) fn connect(driver: &SqliteDriver, may_make: bool) -> Result<SqliteLink, DatabaseError> {
     let (path, job) = (&driver.path, &driver.job);
     let before = Identity::of(path);
@@ -80,14 +80,14 @@ pub(super) fn connect(driver: &SqliteDriver, may_make: bool) -> Result<SqliteLin
     if matches!(job.action, Action::Query(_)) {
         connection.pragma_update(None, "query_only", true).map_err(failed)?;
     }
-    // Nothing is copied from the log into the database before it was compared with its index.
+    // Nothing is copied from the log into the database before the log was compared with its index.
     let pages: u32 = connection
         .pragma_query_value(None, "wal_autocheckpoint", |row| row.get(0))
         .map_err(failed)?;
     connection
         .pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(()))
         .map_err(failed)?;
-    // Rows that `create` wrote may be the first of the log.
+    // Rows that `create` wrote may be the first ones of the log.
     compare(path, &connection, &mut log)?;
     let files = OpenFiles::note(path, before, &log)
         .map_err(|error| DatabaseError::Open(path.clone(), error.to_string().into()))?;
@@ -102,7 +102,7 @@ pub(super) fn connect(driver: &SqliteDriver, may_make: bool) -> Result<SqliteLin
     Ok(link)
 }
 
-/// The log of a connection that has used it, compared with its index.
+/// Returns the log of a connection that has used it, after comparing it with its index.
 fn open_log(path: &Path, connection: &Connection) -> Result<Log, DatabaseError> {
     let opened = beside(path, "-wal").and_then(|log| Log::open(&log));
     let mut log =
@@ -137,33 +137,33 @@ fn open_file(driver: &SqliteDriver, may_make: bool) -> Result<Connection, Databa
     let open = |error: Error| open_error(path, &error);
     let real = match paths::protected(path) {
         Ok(real) => {
-            // What became a link since is not followed.
+            // If the file has become a link since, the link is not followed.
             flags |= OpenFlags::SQLITE_OPEN_NOFOLLOW;
             real
         }
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
             return Err(DatabaseError::Open(path.clone(), error.to_string().into()));
         }
-        // A path that leads nowhere: SQLite says so.
+        // The path leads nowhere. SQLite reports that.
         Err(_) => path.clone(),
     };
     let connection = Connection::open_with_flags(literal(&real), flags).map_err(open)?;
     connection.busy_timeout(job.lock_wait).map_err(open)?;
-    // Unless the log is proved to be whole when the link is closed.
+    // Unless the log is verified as complete when the link is closed.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(open)?;
-    // SQLite opens a file that it may not write for reading, and says nothing.
+    // SQLite silently opens a file that it may not write as read-only.
     if connection.is_readonly("main").map_err(open)? {
         return Err(DatabaseError::ReadOnly(path.clone()));
     }
     Ok(connection)
 }
 
-/// A path that SQLite takes as a path, also when it looks like a URI or like a word of its own.
+/// Returns a path that SQLite takes literally, also if it looks like a URI or like a special name.
 fn literal(path: &Path) -> PathBuf {
     if path.is_absolute() { path.to_owned() } else { Path::new(".").join(path) }
 }
 
-/// Returns the journal mode that the file has now.
+/// Configures the connection. Returns the journal mode of the file.
 fn configure(connection: &Connection, sync: Sync) -> Result<String, Error> {
     let level = match sync {
         Sync::Full => "full",
@@ -202,7 +202,7 @@ fn check_table(connection: &Connection, table: &str, columns: &[String]) -> Resu
     })
 }
 
-/// The shape of the records, and the names of the parameters.
+/// Returns the shape of the records, and the names of the parameters.
 fn shape_of(
     driver: &SqliteDriver,
     connection: &Connection,

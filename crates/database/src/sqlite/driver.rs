@@ -1,11 +1,11 @@
-//! What the settings say of a file.
+//! The settings of a file.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::Job;
 
-/// What every connection of a pool has in common.
+/// The common data of all connections of a pool.
 #[derive(Debug)]
 pub(super) struct SqliteDriver {
     pub(super) path: PathBuf,

@@ -1,20 +1,20 @@
-//! Errors of SQLite by whose they are.
+//! Classifies errors of SQLite by their cause.
 
 use rusqlite::{Error, ErrorCode};
 
 use crate::fault::{Blame, Fault};
 use crate::text::one_line;
 
-/// Whether a COMMIT that reports this has not taken effect and never will. After an I/O error its
-/// record may lie in the log, and recovery would then bring it back.
+/// Whether a COMMIT that reports this error has not taken effect and never will. After an I/O error its record may be
+/// in the log, and recovery would then restore it.
 pub(super) const fn proves_rollback(blame: Blame) -> bool {
     match blame {
         Blame::Row | Blame::Busy | Blame::Stopped | Blame::Statement | Blame::Conflict => true,
         // There are no other servers.
         Blame::Foreign => true,
-        // The log's last frame makes a commit. There was no room for it, so it is not there.
+        // The last frame of the log completes a commit. There was no space for it, so it was not written.
         Blame::Full => true,
-        // Refused before the first byte was written.
+        // Rejected before the first byte was written.
         Blame::Access => true,
         Blame::Broken | Blame::Lost => false,
     }
@@ -41,8 +41,8 @@ impl From<Error> for Fault {
     }
 }
 
-/// An error of a statement that is prepared, before it has met any value: its text names tables,
-/// columns and functions only.
+/// Returns the fault of a statement that fails when it is prepared, before it is used with any value: its text contains
+/// only names of tables, columns and functions.
 pub(super) fn of_preparing(error: Error) -> Fault {
     let text = text_of(&error);
     let fault = Fault::from(error);
@@ -52,8 +52,8 @@ pub(super) fn of_preparing(error: Error) -> Fault {
     Fault { detail: Box::default(), text: one_line(&text), cites: false, ..fault }
 }
 
-/// The text of a code alone, where the text of the error may quote values that are stored or those of
-/// another client. The texts of constraints name columns, or are those of a trigger.
+/// Returns the text of the code alone, if the text of the error may quote stored values or those of another client. The
+/// texts of constraints name columns, or are those of a trigger.
 const fn plain_text(error: &Error) -> Option<&'static str> {
     let Some(code) = code_of(error) else { return None };
     Some(match code {
@@ -79,7 +79,7 @@ const fn plain_text(error: &Error) -> Option<&'static str> {
     })
 }
 
-/// What SQLite says, without what rusqlite adds.
+/// Returns the text of SQLite, without the additions of rusqlite.
 pub(super) fn text_of(error: &Error) -> String {
     match error {
         Error::SqliteFailure(_, Some(text)) | Error::SqlInputError { msg: text, .. } => {
@@ -98,8 +98,8 @@ pub(super) const fn code_of(error: &Error) -> Option<ErrorCode> {
 
 const fn blame_of(code: ErrorCode) -> Blame {
     match code {
-        // `Unknown` is SQLITE_ERROR: a function that refuses its argument, integer overflow, a
-        // column that went away. Which of them it was is found out by preparing anew.
+        // `Unknown` is SQLITE_ERROR: a function that rejects its argument, an integer overflow, a column that was
+        // dropped. Preparing again shows which one it was.
         ErrorCode::ConstraintViolation
         | ErrorCode::TypeMismatch
         | ErrorCode::TooBig
@@ -119,7 +119,7 @@ const fn blame_of(code: ErrorCode) -> Blame {
     }
 }
 
-/// Whether `error` does not tell the row's fault from the statement's.
+/// Whether `error` may be caused by the row or by the statement.
 pub(super) fn is_ambiguous(error: &Error) -> bool {
     matches!(code_of(error), Some(ErrorCode::Unknown))
 }

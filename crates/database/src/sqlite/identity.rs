@@ -1,18 +1,17 @@
-//! Whether the files that a connection holds open are still those at their paths.
+//! Checks that the open files of a connection are still those at their paths.
 //!
-//! SQLite goes on writing into a file that was removed or replaced and reports success. A commit is
-//! therefore preceded and followed by a comparison of device and inode of the open files with those
-//! at their paths: the database, its write-ahead log and the index of the log. The comparison covers
-//! removal, replacement, a renamed or replaced folder, a mount over the path, a symbolic link with
-//! another target, a database that was truncated to nothing, and an index that became shorter. What
-//! the log holds is compared in [`super::log`].
+//! SQLite continues to write into a file that was removed or replaced, and reports success. So before and after each
+//! commit the device and inode of the open files are compared with those at their paths: the database, its write-ahead
+//! log and the index of the log. The comparison covers removal, replacement, a renamed or replaced directory, a mount
+//! over the path, a symbolic link with another target, a database that was truncated to zero, and an index that became
+//! shorter. The content of the log is compared in [`super::log`].
 //!
-//! SQLite maps the index into memory: whoever touches a part of it that was cut off is killed by
-//! SIGBUS. Its length is therefore compared before each use as well. The index cannot be read here: to
-//! close another descriptor of it would release the locks of SQLite.
+//! SQLite maps the index into memory: access to a part that was truncated ends the process with SIGBUS. So its length
+//! is also compared before each use. The index cannot be read here: closing another descriptor of it would release the
+//! locks of SQLite.
 //!
-//! The descriptors of SQLite are not accessible, so the identity of an open file is that of its path
-//! when it was opened, which has to be the same before and after the opening.
+//! The descriptors of SQLite are not accessible. So the identity of an open file is that of its path when it was
+//! opened, which must be the same before and after the opening.
 
 use std::ffi::OsString;
 use std::fs;
@@ -29,26 +28,26 @@ use crate::fault::{Blame, Fault};
 pub(super) const LOG_TRUNCATED: &str =
     "the write-ahead log of the database was truncated or overwritten";
 
-/// The size of the smallest page: a database has at least one.
+/// The size of the smallest page in bytes: a database has at least one.
 const PAGE_BYTES_MIN: u64 = 512;
 
-/// The size of a part of the index of a log, of which there is at least one.
+/// The size of a part of the index of a log in bytes. An index has at least one part.
 const INDEX_BYTES_MIN: u64 = 32 << 10;
 
-/// The indexes that connections of this process have open. SQLite maps an index once for all of them:
-/// one that was truncated is recreated only after the last of them was closed.
+/// The indexes that connections of this process have open. SQLite maps an index once for all of them: a truncated index
+/// is recreated only after the last of them was closed.
 static INDEXES: Mutex<Vec<Weak<Index>>> = Mutex::new(Vec::new());
 
 /// An index that connections have open.
 #[derive(Debug)]
 struct Index {
     identity: Identity,
-    /// The most that it was found to have; it never becomes shorter.
+    /// The maximum size that was seen, in bytes. A valid index never becomes shorter.
     bytes: AtomicU64,
 }
 
 impl Index {
-    /// The index with that identity, where another connection has it open.
+    /// Returns the index with this identity, if another connection has it open.
     fn opened(identity: Identity) -> Option<Arc<Self>> {
         let mut indexes = INDEXES.lock().unwrap_or_else(PoisonError::into_inner);
         indexes.retain(|index| index.strong_count() > 0);
@@ -67,22 +66,22 @@ impl Index {
         index
     }
 
-    /// Whether it became shorter than it was.
+    /// Whether the index is shorter than before.
     fn is_short(&self, metadata: &fs::Metadata) -> bool {
         let bytes = metadata.len();
         self.bytes.fetch_max(bytes, Ordering::Relaxed) > bytes
     }
 }
 
-/// The path of the file with that suffix beside the one that `path` leads to.
+/// Returns the path of the file with this suffix next to the file that `path` leads to.
 pub(super) fn beside(path: &Path, suffix: &str) -> io::Result<PathBuf> {
     let mut name: OsString = path.canonicalize()?.into();
     name.push(suffix);
     Ok(name.into())
 }
 
-/// The log beside a database that is missing or empty: it belongs to a file that was moved away, and SQLite would
-/// delete it.
+/// Returns the log next to a database that is missing or empty. It belongs to a file that was moved away, and SQLite
+/// would delete it.
 pub(super) fn orphaned_log(path: &Path) -> Option<PathBuf> {
     let has_bytes = |path: &Path| fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0);
     if has_bytes(path) {
@@ -92,8 +91,8 @@ pub(super) fn orphaned_log(path: &Path) -> Option<PathBuf> {
     has_bytes(&log).then_some(log)
 }
 
-/// The index of the database at `path`, where it is short and another connection has it open: it
-/// cannot be used before that one is closed.
+/// Returns the index of the database at `path`, if it was truncated and another connection has it open. It cannot be
+/// used before that connection is closed.
 pub(super) fn short_index(path: &Path) -> Option<PathBuf> {
     let path = beside(path, "-shm").ok()?;
     let metadata = fs::metadata(&path).ok()?;
@@ -106,7 +105,7 @@ pub(super) fn short_index(path: &Path) -> Option<PathBuf> {
 pub(super) struct Identity(u64, u64);
 
 impl Identity {
-    /// The identity of the file at `path`, behind any symbolic links. None where there is none.
+    /// Returns the identity of the file at `path`, after following symbolic links. `None` if there is no file.
     pub(super) fn of(path: &Path) -> Option<Self> {
         fs::metadata(path).ok().as_ref().map(Self::from)
     }
@@ -118,17 +117,16 @@ impl From<&fs::Metadata> for Identity {
     }
 }
 
-/// A file that may come back to its path. A file that is made later may get the inode of one that
-/// was removed, but not the time at which it was made.
+/// A file that may return to its path. A new file may get the inode of a removed file, but not its creation time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Original {
     identity: Identity,
-    /// None where the file system has no such time.
+    /// The creation time. `None` if the file system does not record it.
     made: Option<SystemTime>,
 }
 
 impl Original {
-    /// Whether that file is at that path, as far as its device and inode say.
+    /// Whether this file is at this path, judged by its device and inode.
     fn is_file_at((path, original): &(PathBuf, Self)) -> bool {
         Identity::of(path) == Some(original.identity)
     }
@@ -147,7 +145,7 @@ impl From<&fs::Metadata> for Original {
 }
 
 /// The databases that connections of this process have open, and the logs of databases that were moved away or
-/// replaced. Another pool that is about to open such a path has not seen the move.
+/// replaced. Another pool that is about to open such a path has not noticed the move.
 static REGISTER: Mutex<Register> = Mutex::new(Register { open: Vec::new(), stale: Vec::new() });
 
 struct Register {
@@ -158,38 +156,38 @@ struct Register {
 /// A database that a connection has open, with its log.
 #[derive(Debug)]
 struct Opened {
-    /// The path, and the file that was there.
+    /// The path, and the file that was at the path.
     database: (PathBuf, Original),
     log: (PathBuf, Identity),
 }
 
 impl Opened {
-    /// Its log, where that lies at its path and the database does not.
+    /// Returns its log, if the log is at its path and the database is not.
     fn stale(&self) -> Option<Stale> {
         let (path, identity) = &self.log;
         if Original::is_file_at(&self.database) || Identity::of(path) != Some(*identity) {
             return None;
         }
-        // It has no locks of SQLite's, which a second descriptor would release.
+        // SQLite holds no locks on the log, so a second descriptor releases none.
         let file = fs::File::open(path).ok()?;
         Some(Stale { path: path.clone(), file, database: self.database.clone() })
     }
 }
 
-/// The log of a database that was moved away or replaced, where it still lies beside the path. SQLite
-/// would apply it to a file that took the place of the old one, and remove it where there is none:
-/// with it the last rows of the old file.
+/// The log of a database that was moved away or replaced, if it is still next to the path. SQLite would apply it to a
+/// file that replaced the old one, and would delete it if there is no file. In both cases the last rows of the old file
+/// would be lost.
 #[derive(Debug)]
 struct Stale {
     path: PathBuf,
-    /// The log is held open, so that no other file gets its inode.
+    /// The log is kept open, so that no other file gets its inode.
     file: fs::File,
-    /// The path of its database, and the file that was there.
+    /// The path of its database, and the file that was at the path.
     database: (PathBuf, Original),
 }
 
 impl Stale {
-    /// Whether the log is there, is not empty, and its database is not back at its path.
+    /// Whether the log exists, is not empty, and its database has not returned to its path.
     fn is_in_the_way(&self) -> bool {
         let of_file = self.file.metadata().ok().filter(|metadata| metadata.len() > 0);
         let (path, original) = &self.database;
@@ -199,7 +197,7 @@ impl Stale {
 }
 
 impl Register {
-    /// Looks which open databases were moved away from their logs, and forgets what is over.
+    /// Finds the open databases that were moved away from their logs, and removes outdated entries.
     fn review(&mut self) {
         self.stale.retain(Stale::is_in_the_way);
         self.open.retain(|opened| opened.strong_count() > 0);
@@ -216,8 +214,8 @@ fn register() -> MutexGuard<'static, Register> {
     REGISTER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The log beside `path`, as long as it belongs to a database that a connection of this process had open and
-/// that is not at its path.
+/// Returns the log next to `path` while it belongs to a database that a connection of this process had open and that is
+/// not at its path.
 pub(super) fn stale_log(path: &Path) -> Option<PathBuf> {
     let log = log_of(path);
     let mut register = register();
@@ -225,7 +223,7 @@ pub(super) fn stale_log(path: &Path) -> Option<PathBuf> {
     register.stale.iter().any(|stale| stale.path == log).then_some(log)
 }
 
-/// The path of the log of the database at `path`, also where there is none.
+/// Returns the path of the log of the database at `path`. The database need not exist.
 fn log_of(path: &Path) -> PathBuf {
     let real = path.canonicalize().ok().or_else(|| {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -246,11 +244,11 @@ pub(super) struct OpenFiles {
 }
 
 impl OpenFiles {
-    /// The files of a connection that has just been opened and has used its log. `before` is what
-    /// was at `path` before it was opened.
+    /// Records the files of a connection that has just been opened and has used its log. `before` is the identity of
+    /// the file at `path` before it was opened.
     ///
     /// # Errors
-    /// When a file is missing, or was replaced meanwhile.
+    /// Returns an error if a file is missing, or was replaced in between.
     pub(super) fn note(path: &Path, before: Option<Identity>, log: &Log) -> io::Result<Self> {
         let original = Original::from(&fs::metadata(path)?);
         let database = (path.to_owned(), original);
@@ -268,7 +266,8 @@ impl OpenFiles {
     /// Compares the open files with those at their paths: three system calls.
     ///
     /// # Errors
-    /// When one of them is another one, or none. The log gets the path; the client does not.
+    /// Returns an error if one of them is a different file or is missing. The log of the daemon shows the path; the
+    /// client does not receive it.
     pub(super) fn check(&self) -> Result<(), Fault> {
         let Opened { database: (path, opened), log } = &*self.opened;
         let found = fs::metadata(path);
@@ -281,7 +280,7 @@ impl OpenFiles {
             Ok(_) => None,
         };
         if let Some(what) = what {
-            // Its log is kept from others when this connection has gone, too.
+            // Its log is protected from other connections after this connection is closed, too.
             register().review();
             tracing::error!(path = %path.display(), "the database file {what}");
             return Err(Fault::new(Blame::Access, &format!("the database file {what}")));
@@ -302,7 +301,7 @@ impl OpenFiles {
         Ok(())
     }
 
-    /// Whether the index was truncated. It cannot be used then, not even for a rollback.
+    /// Whether the index was truncated. Then it cannot be used, not even for a rollback.
     pub(super) fn index_is_short(&self) -> bool {
         let (path, index) = &self.index;
         fs::metadata(path).is_ok_and(|metadata| {
@@ -310,8 +309,8 @@ impl OpenFiles {
         })
     }
 
-    /// The log no longer has what its index counts. The log of the daemon gets the path; the client
-    /// does not.
+    /// Returns the fault that the log no longer contains the frames that its index counts. The log of the daemon shows
+    /// the path; the client does not receive it.
     pub(super) fn log_truncated(&self) -> Fault {
         tracing::error!(path = %self.opened.log.0.display(), "{LOG_TRUNCATED}");
         Fault::new(Blame::Access, LOG_TRUNCATED)

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Error};
 
-/// The texts that a statement gives, one in a row.
+/// Returns the texts that a statement returns, one per row.
 pub(super) fn names(
     connection: &Connection,
     sql: &str,
@@ -11,8 +11,7 @@ pub(super) fn names(
     connection.prepare(sql)?.query_map(parameters, |row| row.get(0))?.collect()
 }
 
-/// The keys of a table: their columns, and whether none of these may be NULL, which is never twice
-/// the same.
+/// Returns the keys of a table: their columns, and whether none of these may be NULL. NULLs are never equal.
 pub(super) fn keys(
     connection: &Connection,
     table: &str,
@@ -22,7 +21,7 @@ pub(super) fn keys(
                   and (select count(*) from pragma_table_info(?1) where pk > 0) = 1";
     let filled = names(connection, filled, [table])?;
     let mut keys = Vec::new();
-    // A primary key that is the row's number has no index.
+    // A primary key that is the row number has no index.
     let primary = "select name from pragma_table_info(?) where pk > 0 order by pk";
     keys.push(names(connection, primary, [table])?);
     let unique = "select name from pragma_index_list(?) where \"unique\" and not partial";
@@ -37,8 +36,8 @@ pub(super) fn keys(
     Ok(keys.into_iter().map(|key| (is_filled(&key), key)).map(|(is, key)| (key, is)).collect())
 }
 
-/// For each unique index of exactly the columns in `key` the collations by which it compares them, in
-/// their order. A key that is the row's number has none.
+/// Returns for each unique index of exactly the columns in `key` the collations with which it compares them, in their
+/// order. A key that is the row number has none.
 pub(super) fn collations(
     connection: &Connection,
     table: &str,
@@ -65,7 +64,7 @@ pub(super) fn collations(
     Ok(found)
 }
 
-/// Whether both name the same columns, in any order.
+/// Whether both contain the same columns, in any order.
 pub(super) fn same_names(one: &[String], other: &[String]) -> bool {
     let all_in = |these: &[String], those: &[String]| {
         these.iter().all(|it| those.iter().any(|that| that.eq_ignore_ascii_case(it)))

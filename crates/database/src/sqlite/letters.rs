@@ -12,10 +12,10 @@ use crate::letter::{self, Letter, StoredLetter};
 use crate::letters::log_made;
 use sql::column::Takes;
 
-/// Makes the table where it is missing, and looks whether it is one of letters: if not, why.
+/// Creates the dead-letter table if it is missing, and checks it. Returns the reason if it cannot be used.
 ///
 /// # Errors
-/// When that cannot be found out now.
+/// Returns an error if the check is not possible now.
 pub(super) fn prepare(
     connection: &Connection,
     table: &str,
@@ -44,7 +44,7 @@ fn examine(connection: &Connection, table: &str) -> Result<Option<DatabaseError>
     connection.prepare(&insert_once(table)).map(|_| None)
 }
 
-/// What the table lacks to keep uids as a key.
+/// Returns what the table lacks to keep uids as a key.
 fn missing(connection: &Connection, table: &str) -> Result<Option<DatabaseError>, Error> {
     let is_table = "select count(*) from pragma_table_list(?) where type = 'table'";
     if connection.query_row(is_table, [table], |row| row.get::<_, i64>(0))? == 0 {
@@ -53,7 +53,7 @@ fn missing(connection: &Connection, table: &str) -> Result<Option<DatabaseError>
     let types =
         "select upper(type) from pragma_table_xinfo(?) where lower(name) = 'uid' and hidden = 0";
     let types = names(connection, types, [table])?;
-    // Any other affinity would take some uids for numbers.
+    // Any other affinity would convert some uids to numbers.
     let is_text = types.first().map(|of| matches!(affinity(of), Takes::Text));
     let is_key = !collations(connection, table, &["uid".to_owned()])?.is_empty();
     let named = quoted(table);
@@ -70,7 +70,7 @@ fn missing(connection: &Connection, table: &str) -> Result<Option<DatabaseError>
     Ok(Some(letter::without_uids(table, &sql)))
 }
 
-/// Writes letters that are not there yet.
+/// Writes the dead letters that do not exist yet.
 pub(super) fn bury(
     connection: &Connection,
     table: &str,
@@ -90,7 +90,7 @@ pub(super) fn bury(
     Ok(())
 }
 
-/// Whether the letter with that uid is in the table.
+/// Whether the dead letter with this uid is in the table.
 fn is_there(connection: &Connection, table: &str, uid: &str) -> Result<bool, Error> {
     let sql = format!("select 1 from {} where uid = ?", quoted(table));
     connection.prepare_cached(&sql)?.exists([uid])

@@ -1,4 +1,4 @@
-//! A connection and the few things that are done with it.
+//! A connection and its operations.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,11 +29,11 @@ use crate::resend::{KeyColumn, KeyType};
 use crate::rows::{Rows, Shape};
 use sql::column::Takes;
 
-/// SQLite waits for a lock in pieces of this length; between them we look whether to stop.
+/// SQLite waits for a lock in intervals of this length. Between them the handler checks whether to stop.
 const LOCK_SLICE: Duration = Duration::from_millis(25);
 
-/// Steps of SQLite's machine between two looks whether to stop: some hundred microseconds of a
-/// statement that runs long.
+/// The number of steps of SQLite's virtual machine between two checks whether to stop: some hundred microseconds of a
+/// long statement.
 const STOP_STEPS: std::ffi::c_int = 10_000;
 
 /// An open file with its statement.
@@ -42,22 +42,23 @@ pub(super) struct SqliteLink {
     connection: Connection,
     files: OpenFiles,
     log: Log,
-    /// The length of the log when the transaction began. Nobody else may change it until the end.
+    /// The length of the log when the transaction began, in bytes. No other connection may change it until the
+    /// transaction ends.
     log_bytes: u64,
-    /// The log is copied into the database when it has so many frames; never with 0.
+    /// The number of frames at which the log is copied into the database; 0: never.
     checkpoint_frames: u32,
     statement: Prepared,
     shape: Arc<Shape>,
-    /// For each parameter.
+    /// What each parameter accepts.
     takes: Vec<Takes>,
-    /// The names of the columns that the statement returns, where the acknowledgements need them. Their
-    /// places are in the shape.
+    /// The names of the columns that the statement returns, if the acknowledgements need them. Their positions are in
+    /// the shape.
     returned: Vec<String>,
-    /// It returns others by now.
+    /// The returned columns have changed.
     returns_others: bool,
-    /// Why the table of letters takes none.
+    /// The reason why the dead-letter table cannot be used.
     pub(super) unfit: Option<DatabaseError>,
-    /// Which version of the schema all these are of.
+    /// The version of the schema that these values belong to.
     schema: i64,
     lock_wait: Duration,
 }
@@ -68,26 +69,26 @@ pub(super) struct Prepared {
     pub(super) sql: String,
     pub(super) conflict: Option<Conflict>,
     pub(super) affected: Affected,
-    /// It was made of a table and its columns.
+    /// The statement was made from a table and its columns.
     pub(super) is_insert: bool,
     pub(super) job: Arc<crate::Job>,
-    /// Of its parameters.
+    /// The names of its parameters.
     pub(super) names: Vec<Option<String>>,
 }
 
-/// How a row is found that may be there already.
+/// Finds a row that may already exist.
 #[derive(Debug)]
 pub(super) struct Conflict {
     sql: String,
-    /// Of the parameters of the insert, those that are the key.
+    /// The parameters of the insert that are the key.
     key: Vec<KeyColumn>,
     /// No column of the key is ever NULL.
     is_filled: bool,
 }
 
 impl Conflict {
-    /// `collations`: for each index of the key those of its columns, which need not be the collations
-    /// of the columns themselves.
+    /// Returns the lookup for a key. `collations`: for each index of the key the collations of its columns, which may
+    /// differ from those of the columns themselves.
     pub(super) fn new(
         table: &str,
         columns: &[String],
@@ -146,19 +147,19 @@ impl SqliteLink {
         })
     }
 
-    /// Compares the log with its index, outside of a transaction. Returns how many frames it has.
+    /// Compares the log with its index, outside of a transaction. Returns the number of frames.
     fn check_log(&mut self, depth: Depth) -> Result<u32, Fault> {
         self.log.frames(&self.connection, depth)?.ok_or_else(|| self.files.log_truncated())
     }
 
-    /// Compares the files, and the log with what it was when the transaction began.
+    /// Compares the files, and compares the log with its state when the transaction began.
     fn check_before_commit(&self) -> Result<(), Fault> {
         self.files.check()?;
         if self.log.bytes() < self.log_bytes { Err(self.files.log_truncated()) } else { Ok(()) }
     }
 
-    /// Compares the files and what was written. As SQLite does after a commit, a long log is then
-    /// copied into the database, and an error of that is met again by the next one.
+    /// Compares the files and what was written. Then a long log is copied into the database, as SQLite does after a
+    /// commit. An error of this occurs again in the next checkpoint.
     fn check_after_commit(&mut self) -> Result<(), Fault> {
         self.files.check()?;
         let frames = self.check_log(Depth::Frames)?;
@@ -170,13 +171,13 @@ impl SqliteLink {
         Ok(())
     }
 
-    /// Lets `stop` interrupt a statement that runs long, from now until the next call.
+    /// Lets `stop` interrupt a long statement, until the next call.
     fn heed(&mut self, stop: &Stop) -> Result<(), Fault> {
         let stop = stop.clone();
         Ok(self.connection.progress_handler(STOP_STEPS, Some(move || stop.requested()))?)
     }
 
-    /// Takes and returns the lock for writing. One that is held by another will be free in time.
+    /// Takes and releases the lock for writing. A lock that another connection holds is not an error.
     pub(super) fn try_lock(&mut self) -> Result<(), Fault> {
         match self.execute("begin immediate") {
             Ok(()) => self.rollback(&Stop::default()),
@@ -185,13 +186,13 @@ impl SqliteLink {
         }
     }
 
-    /// Runs a statement of our own, prepared once.
+    /// Runs a statement of the daemon, prepared once.
     fn execute(&self, sql: &str) -> Result<(), Fault> {
         self.connection.prepare_cached(sql)?.raw_execute()?;
         Ok(())
     }
 
-    /// The statement that is run for each row.
+    /// Returns the statement that is run for each row.
     fn statement(&self) -> Result<CachedStatement<'_>, Fault> {
         self.connection.prepare_cached(&self.statement.sql).map_err(|error| {
             let fault = of_preparing(error);
@@ -203,7 +204,7 @@ impl SqliteLink {
         })
     }
 
-    /// Runs the statement for one row. Returns how many rows it stored or changed.
+    /// Runs the statement for one row. Returns the number of rows that it stored or changed.
     fn run(
         &self,
         statement: &mut CachedStatement<'_>,
@@ -251,7 +252,7 @@ impl SqliteLink {
         Ok(count)
     }
 
-    /// Whether a row with the key of that row is there.
+    /// Whether a row with the key of this row exists.
     fn is_there(
         &self,
         conflict: &Conflict,
@@ -283,7 +284,7 @@ impl SqliteLink {
         Ok(())
     }
 
-    /// Whether to try again after `fault`.
+    /// Decides whether to try again after `fault`. Returns an error if not.
     fn may_wait(&self, since: Instant, stop: &Stop, fault: Fault) -> Result<(), Fault> {
         if fault.blame != Blame::Busy {
             Err(fault)
@@ -301,30 +302,30 @@ impl SqliteLink {
     }
 }
 
-/// The number that changes with each change of a table.
+/// Returns the number that changes with each change of the schema.
 fn schema_of(connection: &Connection) -> Result<i64, Error> {
     connection.prepare_cached("pragma schema_version")?.query_row([], |row| row.get(0))
 }
 
-/// The names of the columns that a statement returns, if they are wanted. A prepared statement has them as they
-/// were until it runs.
+/// Returns the names of the columns that a statement returns, if they are wanted. A prepared statement has the previous
+/// names until it runs.
 fn returned_by(connection: &Connection, sql: &str, wanted: bool) -> Result<Vec<String>, Error> {
     if !wanted {
         return Ok(Vec::new());
     }
-    // Preparing uses the schema as the connection knows it; running compares it with the file.
+    // Preparing uses the schema that the connection has cached. Running compares it with the file.
     connection.execute_batch("select 1 from sqlite_schema limit 0")?;
     let statement = connection.prepare(sql)?;
     Ok(statement.column_names().map(str::to_owned).collect())
 }
 
-/// How the values of a column of a query leave, besides their own type.
+/// How the values of a column of a query are written, in addition to their own type.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Leaves {
     AsTheyAre,
-    /// Where the column is declared `boolean`: 1 and 0 as `true` and `false`.
+    /// The column is declared `boolean`: 1 and 0 are written as `true` and `false`.
     Bool,
-    /// Where the column is declared `json`: text that is JSON, as that.
+    /// The column is declared `json`: text that is valid JSON is written as JSON.
     Json,
 }
 
@@ -339,7 +340,7 @@ impl Leaves {
         }
     }
 
-    /// The JSON that a value leaves as, if it does.
+    /// Returns the JSON form of a value, if it has one.
     fn json(self, value: ValueRef<'_>) -> Option<Value<'_>> {
         match (self, value) {
             (Self::Bool, ValueRef::Integer(0)) => Some(Value::Json(b"false")),
@@ -352,7 +353,7 @@ impl Leaves {
     }
 }
 
-/// Keeps a value that was returned as a text; none of NULL.
+/// Appends a returned value as text. Returns false for NULL.
 fn keep(value: ValueRef<'_>, digits: &mut Digits) -> bool {
     match value {
         ValueRef::Integer(number) => digits.push(number),
@@ -373,7 +374,7 @@ impl Link for SqliteLink {
         &self.takes
     }
 
-    /// Also its files are compared: what follows reads them.
+    /// Also compares the files, because the next step reads them.
     fn is_stale(&mut self, _: &Stop) -> Result<bool, Fault> {
         self.files.check()?;
         self.check_log(Depth::Length)?;
@@ -401,7 +402,7 @@ impl Link for SqliteLink {
         if std::mem::replace(&mut self.schema, schema) != schema {
             let Prepared { job, names, .. } = &self.statement;
             self.takes = types::takes(&self.connection, &job.action, names)?;
-            // An error is met again by the rows.
+            // An error occurs again when the rows are stored.
             let returned = returned_by(&self.connection, &self.statement.sql, self.shape.is_late);
             self.returns_others = returned.is_ok_and(|returned| returned != self.returned);
         }
@@ -452,8 +453,8 @@ impl Link for SqliteLink {
         self.release(stop)
     }
 
-    /// Under another lock it waits like [`Self::begin`]. In files that are no longer at their paths
-    /// nothing is committed; rows that were committed while the files went are unknown.
+    /// While another connection holds a lock it waits like [`Self::begin`]. Nothing is committed into files that are no
+    /// longer at their paths. Rows that were committed while the files were moved have an unknown outcome.
     fn commit(&mut self, stop: &Stop) -> Commit {
         if let Err(fault) = self.check_before_commit() {
             return match self.rollback(stop) {
@@ -505,7 +506,7 @@ impl Link for SqliteLink {
         let mut leaves = None;
         while let Some(row) = found.next()? {
             digits.clear();
-            // Its first step has prepared it anew where a table has changed, with other columns.
+            // The first step has prepared the statement again if a table has changed. The columns may then differ.
             let leaves: &Vec<Leaves> = leaves.get_or_insert_with(|| {
                 let run: &Statement<'_> = row.as_ref();
                 into.reshape(Schema::new(run.column_names(), Case::Exact));
@@ -515,7 +516,7 @@ impl Link for SqliteLink {
                 match row.get_ref(column)? {
                     it if leaves.json(it).is_some() => {}
                     ValueRef::Integer(number) => digits.push(number),
-                    // As many digits as it takes to read the same number again.
+                    // As many digits as are needed to parse the same number again.
                     ValueRef::Real(number) if number.is_finite() => {
                         digits.push(format_args!("{number:?}"));
                     }
@@ -567,8 +568,9 @@ impl Link for SqliteLink {
 }
 
 impl Drop for SqliteLink {
-    /// The last connection that is closed copies the log into the database. Of one with a hole it would
-    /// copy the hole; whoever opens the database next finds out what is valid.
+    /// The last connection that is closed copies the log into the database. If the log has a hole, the hole would be
+    /// copied too, so the copy is left to the next process that opens the database. It determines which frames are
+    /// valid.
     fn drop(&mut self) {
         let is_usable = !self.is_open() && !self.files.index_is_short();
         if is_usable && let Ok(Some(_)) = self.log.frames(&self.connection, Depth::Frames) {
@@ -582,7 +584,7 @@ impl Drop for SqliteLink {
 
 #[cfg(test)]
 impl SqliteLink {
-    /// For tests that need a database in a state that no file gives.
+    /// For tests that need a database in a state that no file can cause.
     pub(super) const fn connection(&mut self) -> &mut Connection {
         &mut self.connection
     }

@@ -1,12 +1,11 @@
-//! Whether the write-ahead log still has the frames that its index counts.
+//! Checks that the write-ahead log still has the frames that its index counts.
 //!
-//! SQLite keeps the end of the log in its index. It does not notice that another program truncated the
-//! log: it writes behind the hole, and whoever opens the file next finds no valid frame before it and
-//! discards them all. The frames that the index counts are therefore read back after a commit, from
-//! the last one that was verified before. A hole always contains the end of that frame, or comes
-//! behind it.
+//! SQLite keeps the end of the log in its index. It does not notice that another program truncated the log: it writes
+//! after the hole, and the next process that opens the file finds no valid frame before it and discards all frames. So
+//! the frames that the index counts are read back after a commit, from the last one that was verified before. A hole
+//! always contains the end of that frame, or comes after it.
 //!
-//! The log has no locks of SQLite's, so another descriptor of it can be opened and closed.
+//! SQLite holds no locks on the log, so another descriptor of it can be opened and closed.
 
 use std::fs;
 use std::io;
@@ -22,21 +21,21 @@ use crate::fault::Fault;
 const HEADER_BYTES: usize = 32;
 const FRAME_HEADER_BYTES: usize = 24;
 
-/// The first bytes of a log, whose last bit tells the byte order of the checksums.
+/// The first bytes of a log. The last bit is the byte order of the checksums.
 const MAGIC: u32 = 0x377f_0682;
 
-/// Attempts until a difference counts: a checkpoint may empty the log, or a writer begin it again, while
+/// The number of attempts before a difference counts: a checkpoint may empty the log, or a writer may restart it, while
 /// it is read.
 const ATTEMPTS: u32 = 8;
 
-/// Attempts while another connection writes the header of the index, and the pause between them.
+/// The number of attempts while another connection writes the header of the index, and the pause between them.
 const BUSY_ATTEMPTS: u32 = 100;
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
 
 /// How much of the log is compared with the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Depth {
-    /// The header, the length and the last frame that was verified: enough before a batch or a query.
+    /// The header, the length and the last verified frame: sufficient before a batch or a query.
     Length,
     /// Also each frame since then.
     Frames,
@@ -54,7 +53,7 @@ pub(super) struct Log {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sum(u32, u32);
 
-/// The header of a log. Each time that it is begun again it gets other salts.
+/// The header of a log. The salts change each time that the log is restarted.
 #[derive(Clone, Copy, Debug)]
 struct Header {
     page_bytes: usize,
@@ -63,22 +62,22 @@ struct Header {
     sum: Sum,
 }
 
-/// The last frame that was verified, counted from 1.
+/// The last verified frame, counted from 1.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     salts: [u8; 8],
     frame: u32,
-    /// The checksum up to that frame.
+    /// The checksum before this frame.
     before: Sum,
 }
 
 impl Log {
-    /// The log at `path`, which a connection has open.
+    /// Opens the log at `path`, which a connection has open.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         Ok(Self { file: fs::File::open(path)?, verified: None, frame: Vec::new() })
     }
 
-    /// What the system says of the file.
+    /// Returns the metadata of the file.
     pub(super) fn metadata(&self) -> io::Result<fs::Metadata> {
         self.file.metadata()
     }
@@ -87,8 +86,8 @@ impl Log {
         self.file.metadata().map_or(0, |metadata| metadata.len())
     }
 
-    /// Whether the log has the frames that the index counts. `connection` has no transaction open. It
-    /// returns the number of these frames.
+    /// Checks that the log has the frames that the index counts, and returns their number; `None` if it has not.
+    /// `connection` must have no open transaction.
     pub(super) fn frames(
         &mut self,
         connection: &Connection,
@@ -101,7 +100,7 @@ impl Log {
                 thread::park_timeout(BUSY_PAUSE);
                 continue;
             };
-            // An error here is one of a file that is too short.
+            // An error here means that the file is too short.
             if frames == 0 || self.has(frames, depth).unwrap_or(false) {
                 return Ok(Some(frames));
             }
@@ -130,7 +129,7 @@ impl Log {
         Ok(true)
     }
 
-    /// The header, where it is valid.
+    /// Returns the header, if it is valid.
     fn header(&self) -> io::Result<Option<Header>> {
         let mut bytes = [0; HEADER_BYTES];
         self.file.read_exact_at(&mut bytes, 0)?;
@@ -148,7 +147,7 @@ impl Log {
         Ok(is_valid.then_some(header))
     }
 
-    /// The checksum after `frame`, where the frame is valid.
+    /// Returns the checksum after `frame`, if the frame is valid.
     fn sum_after(&mut self, header: &Header, frame: u32, before: Sum) -> io::Result<Option<Sum>> {
         self.frame.resize(FRAME_HEADER_BYTES + header.page_bytes, 0);
         self.file.read_exact_at(&mut self.frame, header.offset(frame))?;
@@ -162,7 +161,7 @@ impl Log {
 }
 
 impl Header {
-    /// Where `frame` begins.
+    /// Returns the position of `frame` in the file.
     fn offset(&self, frame: u32) -> u64 {
         let frame_bytes = (FRAME_HEADER_BYTES + self.page_bytes) as u64;
         HEADER_BYTES as u64 + u64::from(frame - 1) * frame_bytes
@@ -170,7 +169,7 @@ impl Header {
 }
 
 impl Sum {
-    /// The checksum with `bytes`, whose number is a multiple of 8.
+    /// Returns the checksum including `bytes`, whose length is a multiple of 8.
     fn with(self, bytes: &[u8], is_big_endian: bool) -> Self {
         bytes.chunks_exact(8).fold(self, |Self(one, two), chunk| {
             let one = one.wrapping_add(word(chunk, 0, is_big_endian)).wrapping_add(two);
@@ -184,7 +183,7 @@ fn word(bytes: &[u8], at: usize, is_big_endian: bool) -> u32 {
     if is_big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
 }
 
-/// How many frames the index counts; none while another connection writes that.
+/// Returns the number of frames that the index counts; `None` while another connection writes it.
 fn counted(connection: &Connection) -> Result<Option<u32>, Fault> {
     let mut statement = connection.prepare_cached("pragma wal_checkpoint(noop)")?;
     let (busy, frames): (i64, i64) =

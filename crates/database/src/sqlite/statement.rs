@@ -6,14 +6,14 @@ use super::fault::text_of;
 use crate::source::{Members, Source};
 use crate::{Action, DatabaseError, OnConflict, name};
 
-/// What a statement may begin with. Anything else either does not write or ends the transaction
-/// that holds the rows of other clients.
+/// The verbs that a statement may begin with. Any other statement either does not write, or ends the transaction that
+/// contains the rows of other clients.
 const WRITING: [&str; 5] = ["insert", "replace", "update", "delete", "with"];
 
-/// What a query may begin with.
+/// The verbs that a query may begin with.
 const READING: [&str; 3] = ["select", "values", "with"];
 
-/// The statement for `action`, checked as far as that is possible without its database.
+/// Returns the statement for `action`, checked as far as possible without its database.
 pub(super) fn sql_of(action: &Action) -> Result<String, DatabaseError> {
     match action {
         Action::Insert { table, columns, on_conflict } => insert(table, columns, on_conflict),
@@ -48,12 +48,12 @@ fn insert(
     Ok(format!("insert into {} ({names}) values ({marks}){conflict}", quoted(table)))
 }
 
-/// An identifier, whatever is in it.
+/// Returns a quoted identifier. The name may contain any characters.
 pub(super) fn quoted(name: &str) -> String {
     sql::quoted(name, '"')
 }
 
-/// Refuses what no database would parse. Names are not known yet and left to the real one.
+/// Rejects a statement with a syntax error. Names are unknown here and are checked by the real database.
 fn check_syntax(sql: &str) -> Result<(), DatabaseError> {
     let empty = Connection::open_in_memory().map_err(refuse)?;
     match empty.prepare(sql) {
@@ -70,7 +70,7 @@ fn is_syntax(error: &Error) -> bool {
             .any(|sign| text.contains(sign))
 }
 
-/// What the error of a preparation says to an operator.
+/// Returns the error for an operator whose statement cannot be prepared.
 pub(super) fn refuse(error: Error) -> DatabaseError {
     let at = match error {
         Error::SqlInputError { offset, .. } => usize::try_from(offset).ok(),
@@ -83,7 +83,7 @@ pub(super) fn refuse(error: Error) -> DatabaseError {
     DatabaseError::statement(&text, at)
 }
 
-/// Where the parameters of `statement` take their values.
+/// Returns the sources of the parameters of `statement`.
 pub(super) fn parameters(
     action: &Action,
     statement: &Statement<'_>,

@@ -1,4 +1,4 @@
-//! What reaches the file and what is answered, on real files.
+//! Tests with real files: what is stored and what is answered.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,9 +17,9 @@ type SqliteHandler = RowsHandler<SqliteDriver>;
 const CREATE: &str = "create table if not exists hits \
      (id integer primary key, path text not null, status integer) strict";
 
-/// A file in a folder of its own, and how it is written.
+/// A file in a temporary directory, and how it is written.
 struct Place {
-    /// Removed with it.
+    /// The directory is removed when this is dropped.
     _folder: tempfile::TempDir,
     options: SqliteOptions,
 }
@@ -60,7 +60,7 @@ impl Place {
         SqliteHandler::open(setup(self.options.clone()).unwrap()).unwrap()
     }
 
-    /// All rows as a connection sees them that has nothing to do with the handler's.
+    /// Returns all rows, read by a connection that is independent of the handler.
     fn rows(&self) -> Vec<String> {
         rows(&self.path())
     }

@@ -1,5 +1,5 @@
-//! What the columns of a table take, and which values of the request itself they do not take: only
-//! strict tables have types in earnest.
+//! What the columns of a table accept, and which values of the request itself they do not accept. Only strict tables
+//! enforce types.
 
 use rusqlite::{Connection, Error};
 use sql::PlainWrite;
@@ -8,7 +8,7 @@ use crate::source::{self, Source};
 use crate::{Action, DatabaseError};
 use sql::column::{Takes, of_parameter};
 
-/// Refuses an action that would give a column what it never takes.
+/// Rejects an action that would assign a value to a column that never accepts it.
 pub(super) fn check(connection: &Connection, action: &Action) -> Result<Checked, Error> {
     match action {
         Action::Insert { table, columns, .. } => {
@@ -34,7 +34,7 @@ pub(super) fn check(connection: &Connection, action: &Action) -> Result<Checked,
 
 type Checked = Result<(), DatabaseError>;
 
-/// What the columns of the parameters take, by the affinity of their types
+/// Returns what the columns of the parameters accept, by the affinity of their types
 /// (<https://sqlite.org/datatype3.html>, section 3.1).
 pub(super) fn takes(
     connection: &Connection,
@@ -69,7 +69,7 @@ pub(super) fn takes(
     })
 }
 
-/// What a column takes whose type is called that, in capital letters.
+/// Returns what a column with this type accepts. The name of the type is in upper case.
 pub(super) fn affinity(of: &str) -> Takes {
     let has = |part: &str| of.contains(part);
     if of == "JSON" {
@@ -89,7 +89,7 @@ pub(super) fn affinity(of: &str) -> Takes {
     }
 }
 
-/// The columns of a strict table with their types; none of another one.
+/// Returns the columns of a strict table with their types; an empty list for another table.
 fn strict(connection: &Connection, table: &str) -> Result<Vec<(String, String)>, Error> {
     let sql = "select c.name, upper(c.type) from pragma_table_list l \
                join pragma_table_info(l.name) c \
@@ -97,7 +97,7 @@ fn strict(connection: &Connection, table: &str) -> Result<Vec<(String, String)>,
     connection.prepare(sql)?.query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }
 
-/// The type of a column, and what it would be given that it does not take.
+/// Returns the type of a column and the description of the value that it would get, if the column does not accept it.
 fn misfit<'t>(
     types: &'t [(String, String)],
     column: &str,

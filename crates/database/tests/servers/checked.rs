@@ -1,4 +1,4 @@
-//! What an operator is told at start.
+//! Errors and doubts that an operator receives at startup.
 
 use database::{About, Action, DatabaseError, Job, OnConflict, Query, Sync};
 
@@ -69,7 +69,7 @@ fn what_a_column_does_not_take_is_told_before_the_first_row(place: &Place) {
     let unset = "column `id` of table `asked` must have a value and is not inserted";
     assert!(error.to_string().starts_with(unset), "{error}");
     assert_eq!(error.about(), About::Insert);
-    // Of SQLite only strict tables have types in earnest, and those none of a time.
+    // In SQLite only strict tables enforce types, and they have no type for a time.
     if !place.is_sqlite() {
         let sql = "update asked set n = :n, at = :_at where id = :id".to_owned();
         let error = told(place, Job::new(Action::Statement(sql)));
@@ -97,7 +97,7 @@ fn what_a_power_failure_could_take_is_told(place: &Place) {
         place.run("alter table hits set unlogged");
         "the table `hits` is unlogged: "
     } else if place.is_mariadb() {
-        // Nobody else asks this server for it.
+        // No other test reads this setting of this server.
         place.run("set global innodb_flush_log_at_trx_commit = 2");
         "the server has `innodb_flush_log_at_trx_commit = 2`: "
     } else {
@@ -128,7 +128,7 @@ fn what_a_power_failure_could_take_is_told(place: &Place) {
     }
 }
 
-/// They run for the update that leaves such a row as it is.
+/// They run for the update that leaves such a row unchanged.
 #[test]
 fn a_trigger_that_runs_for_rows_that_exist_already_is_told() {
     let place = Place::mariadb();

@@ -1,4 +1,4 @@
-//! Connections that are lost, in each phase of a transaction.
+//! Connections that are lost in each phase of a transaction.
 
 use std::thread;
 
@@ -22,7 +22,7 @@ crate::suite_of_servers!(
 
 const DURING: [Cut; 3] = [Cut::BeforeCommit, Cut::WithinCommit, Cut::AfterCommit];
 
-/// Serves two rows while the way is cut at `cut`.
+/// Serves two rows while the connection is cut at `cut`.
 fn serve_two(place: &Place, job: Job, cut: Cut) -> Vec<String> {
     place.run("delete from hits");
     let proxy = Proxy::to(place.port());
@@ -91,7 +91,7 @@ fn a_letter_is_written_once_when_its_batch_is_sent_again(place: &Place) {
         *on_conflict = OnConflict::Nothing(vec!["id".to_owned()]);
     }
     let poison = |id: usize| format!(r#"{{"id":{id},"path":null,"status":0}}"#);
-    // One row comes twice, and has a letter for each time.
+    // One row occurs twice, and has a dead letter for each time.
     let among_others = vec![hit(1), poison(7), hit(2), poison(8), poison(7)];
     let alone = vec![poison(7)];
     for cut in DURING {
@@ -135,7 +135,7 @@ fn a_row_of_a_query_may_be_asked_for_again(place: &Place) {
 
 fn a_way_that_goes_dark_behind_a_bad_row_holds_nobody_who_is_stopped(place: &Place) {
     place.with_hits();
-    // What PostgreSQL is told of savepoints goes with the rows.
+    // Statements about savepoints are sent to PostgreSQL together with the rows.
     let statements: &[&str] = match place.is_postgres() {
         true => &["rollback"],
         false => &[

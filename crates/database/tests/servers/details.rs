@@ -1,4 +1,4 @@
-//! What clients get of an error, and what only the operator gets.
+//! The parts of an error that clients receive, and those that only the operator receives.
 
 use database::{Action, DatabaseError, Job, Server};
 use exchange::Factory;
@@ -26,7 +26,7 @@ mod on_postgres {
         let answers = serve(&mut place.handler(insert()), [with(1), with(2), with(3)]);
         let within = "!row invalid data within a function of the database (22P02)";
         assert_eq!(answers, [within, "!row unlucky (22000)", "ok 3"]);
-        // The function of a type that reads the client's own value may cite it.
+        // The input function of a type that parses the client's own value may cite it.
         let text = r#"{"id":"mine","path":"/","status":0}"#;
         let answers = serve(&mut place.handler(insert()), [text]);
         let own = r#"!row invalid input syntax for type bigint: "mine" (22P02)"#;
@@ -72,7 +72,7 @@ fn clients_get_no_value_of_another_row_that_a_statement_cites() {
     let job = insert_of(&format!("{secret}::integer"));
     let within = "!row invalid data within the statement (22P02)";
     assert_eq!(serve(&mut place.handler(job), [hit(1)]), [within]);
-    // What cites no value, or the client's own, stays.
+    // A message that cites no value, or the client's own value, is unchanged.
     let job = insert_of("1 / (:status - 200)");
     assert_eq!(serve(&mut place.handler(job), [hit(1)]), ["!row division by zero (22012)"]);
     let job = insert_of(":status");
@@ -164,7 +164,7 @@ fn clients_get_no_value_that_a_trigger_converts() {
     }
 }
 
-/// A table with a column that the client does not send, the value of which is `hush`.
+/// A table with a column that the client does not send. The value of the column is `hush`.
 fn with_secrets(place: &Place) {
     let engine = if place.is_mariadb() { "engine = InnoDB" } else { "" };
     place.run(&format!(
@@ -174,7 +174,7 @@ fn with_secrets(place: &Place) {
          check (status < 999), foreign key (owner) references owners (id)) {engine}"
     ));
     if place.is_sqlite() {
-        // Off by default there.
+        // Off by default in SQLite.
         place.run(
             "create trigger t before insert on hits when new.owner not in (select id from owners) \
                    begin select raise(abort, 'no owner'); end",

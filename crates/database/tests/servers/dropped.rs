@@ -15,7 +15,7 @@ crate::suite!(
 const IGNORED: &str = "!ignored the database did not store the row and reported no error";
 const NO_ROW: &str = "!norow the statement changed no row";
 
-/// Makes a trigger that drops the rows with the status 13. MariaDB has none that could.
+/// Creates a trigger that drops the rows with the status 13. MariaDB has no such triggers.
 fn dropping(place: &Place) {
     place.with_hits().run(if place.is_sqlite() {
         "create trigger t before insert on hits when new.status = 13 \
@@ -168,7 +168,7 @@ fn a_letter_that_a_trigger_drops_is_no_reason_to_keep_its_batch_back() {
     }
 }
 
-/// The usual insert, where a row with the same values in `key` may be there.
+/// The usual insert. A row with the same values in `key` may already exist.
 fn keyed(key: &[&str]) -> Job {
     let mut job = insert();
     if let Action::Insert { on_conflict, .. } = &mut job.action {
@@ -184,11 +184,11 @@ fn a_conflict_on_another_key_refuses_the_row(place: &Place) {
     let with = |id, path: &str| format!(r#"{{"id":{id},"path":"{path}","status":200}}"#);
     let mut handler = place.handler(keyed(&["id"]));
     let bodies = [
-        // There, with other values beside the key.
+        // Exists, with other values outside the key.
         with(1, "/other"),
         with(2, "/5"),
         with(3, "/3"),
-        // The row before it has it.
+        // The previous row has this key.
         with(3, "/again"),
         with(4, "/3"),
         with(6, "/6"),
@@ -277,7 +277,7 @@ fn a_row_is_found_by_the_collation_of_its_key() {
         assert_eq!(serve(&mut handler, [with("a", 1), with("A", 2)]), ["ok 1"; 2]);
         assert_eq!(serve(&mut handler, [with("A", 13), with("b", 13)]), ["ok 1", IGNORED]);
         place.run("drop table hits");
-        // The key tells them apart, so the dropped row is not there.
+        // The key distinguishes them, so the dropped row does not exist.
         let mut handler = make(1);
         let answers = serve(&mut handler, [with("a", 1), with("A", 13), with("a", 13)]);
         assert_eq!(answers, ["ok 1", IGNORED, "ok 1"]);
@@ -295,7 +295,7 @@ fn a_row_that_a_trigger_changes_when_it_comes_again_counts_as_there() {
     );
     place.run("insert into hits values (1, '/1', 7), (2, '/2', 0)");
     let mut handler = place.handler(Job { ack: "{id} {rows}".to_owned(), ..keyed(&["id"]) });
-    // The first counts as two, the second as none.
+    // The first update counts as two rows, the second as none.
     assert_eq!(serve(&mut handler, [hit(1), hit(2)]), ["1 0", "2 0"]);
     assert_eq!(serve(&mut handler, [hit(1)]), ["1 0"]);
     assert_eq!(serve(&mut handler, [hit(2), hit(3), hit(1)]), ["2 0", "3 1", "1 0"]);
@@ -316,7 +316,7 @@ fn redirected_rows_are_acknowledged_where_any_number_of_rows_will_do() {
         });
         let elsewhere = || place.run("select id from elsewhere order by id");
         let bodies = || [hit(1), unlucky(2), hit(3)];
-        // Of a row that is refused nothing stays, wherever a trigger put it.
+        // Nothing of a rejected row remains, even if a trigger stored it elsewhere.
         assert_eq!(serve(&mut place.handler(insert()), bodies()), ["ok 1", IGNORED, "ok 3"]);
         assert_eq!(elsewhere(), [""; 0]);
         place.run("delete from hits");

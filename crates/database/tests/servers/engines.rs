@@ -8,7 +8,7 @@ use crate::proxy::{Cut, Proxy};
 
 const INSERT: &str = "insert into hits (id, path, status) values (:id, :path, :status)";
 
-/// Serves twenty rows of which the seventh is a duplicate, twice.
+/// Serves twenty rows, the seventh of which is a duplicate, twice.
 fn check(place: &Place, job: Job, what: &str) {
     let mut handler = place.handler(job);
     let body = |id: usize| if id == 7 { hit(1) } else { hit(id) };
@@ -22,7 +22,7 @@ fn check(place: &Place, job: Job, what: &str) {
 #[test]
 fn rows_that_cannot_be_rolled_back_have_no_known_outcome() {
     let place = Place::mariadb();
-    // By a view, and by a statement that is not read.
+    // Through a view, and through an unparsed statement.
     place
         .with_hits()
         .run("alter table hits engine = MyISAM; create view seen as select * from hits");
@@ -31,7 +31,7 @@ fn rows_that_cannot_be_rolled_back_have_no_known_outcome() {
     for (job, what) in [(view, "a view"), (hidden, "a statement")] {
         place.run("delete from hits");
         check(&place, job, what);
-        // Nothing is repeated.
+        // Nothing is sent again.
         let ids = place.run("select id from hits order by id");
         assert_eq!(ids, ["1", "2", "3", "4", "5", "6", "30"], "{what}");
     }
@@ -74,7 +74,7 @@ fn a_server_that_keeps_no_warnings_changes_nothing() {
     assert!(answers.iter().all(|it| it.starts_with("!commit ")), "{answers:?}");
     place.run("drop trigger t; delete from hits");
     let mut handler = place.handler(insert());
-    // Too long, no number, out of range.
+    // Too long, not a number, out of range.
     let bad = [
         format!(r#"{{"id":1,"path":"{}","status":1}}"#, "x".repeat(21)),
         r#"{"id":2,"path":"/","status":"12abc"}"#.to_owned(),
@@ -156,7 +156,7 @@ fn a_table_without_transactions_is_named_at_start() {
     assert_eq!(names(insert()), 1);
 }
 
-/// A letter that is tried again is removed together with the rows that are stored, or not at all.
+/// A dead letter that is retried is removed together with the stored rows, or not at all.
 #[test]
 fn a_table_of_letters_without_transactions_is_rejected() {
     let place = Place::mariadb();
@@ -174,7 +174,7 @@ fn a_table_of_letters_without_transactions_is_rejected() {
         }
         assert_eq!(place.run("select count(*) from dead"), ["1"], "{engine}");
     }
-    // A pool that runs keeps no letters there, and stores rows.
+    // A running pool keeps no dead letters there, but stores rows.
     place.run("alter table dead engine = InnoDB; delete from dead");
     let database = place.options(keeping()).unwrap();
     database.check().unwrap();
@@ -209,7 +209,7 @@ fn rows_on_their_way_when_their_table_lost_its_transactions_have_no_known_outcom
             let twice = format!("select id from {table} group by id having count(*) > 1");
             assert_eq!(place.run(&twice), [""; 0], "{table}");
             if is_target {
-                // Of the next rows it is known that they are not stored.
+                // The next rows are known not to be stored.
                 let answers = serve(&mut handler, [hit(3)]);
                 assert!(answers[0].starts_with("!database "), "{answers:?}");
             }
@@ -217,8 +217,7 @@ fn rows_on_their_way_when_their_table_lost_its_transactions_have_no_known_outcom
     }
 }
 
-/// FEDERATED says that it has transactions, and undoes nothing where its other table has none or its
-/// connection was opened again.
+/// FEDERATED declares transactions, but undoes nothing if its remote table has none or its connection was opened again.
 #[test]
 fn a_table_on_another_server_is_rejected_or_named_at_start() {
     let place = Place::mariadb();
@@ -248,7 +247,7 @@ fn a_table_on_another_server_is_rejected_or_named_at_start() {
     assert!(doubts.iter().any(|it| it.contains("`other`")), "{doubts:?}");
     let error = said(Job { dead: Some("dead".to_owned()), ..insert() }).unwrap_err();
     assert!(matches!(error, DatabaseError::Dead(..)), "{error}");
-    // Other tests change settings of this server for a moment, which is a doubt as well.
+    // Other tests change settings of this server for a moment, which is a doubt too.
     let doubts = said(insert()).unwrap();
     assert!(!doubts.iter().any(|it| it.contains("`other`")), "{doubts:?}");
 }

@@ -1,4 +1,4 @@
-//! Batches that cannot be stored, and what can be stopped.
+//! Batches that cannot be stored, and waits that can be stopped.
 
 use std::thread;
 use std::time::Duration;
@@ -15,12 +15,12 @@ crate::suite!(
     a_table_that_vanishes_fails_the_batch_and_is_no_fault_of_the_rows,
 );
 
-/// A session that stores row 1 and does not commit. It sleeps once it holds the lock.
+/// Starts a session that stores row 1 and does not commit. It sleeps when it holds the lock.
 fn holder(place: &Place) -> Session {
     asleep(place, place.session("begin; insert into hits values (1, '/held', 0)"))
 }
 
-/// The session, when it sleeps.
+/// Returns the session when it sleeps.
 fn asleep(place: &Place, session: Session) -> Session {
     let asleep = match place {
         it if it.is_sqlite() => return session,
@@ -28,8 +28,7 @@ fn asleep(place: &Place, session: Session) -> Session {
             "select count(*) from pg_stat_activity \
              where datname = current_database() and wait_event = 'PgSleep'"
         }
-        // Not `innodb_trx`: it shows nothing new to those who look more often than ten times a
-        // second.
+        // Not `innodb_trx`: it shows no new data to clients that read it more than ten times a second.
         _ => {
             "select count(*) from information_schema.processlist \
              where db = database() and id <> connection_id() and info like 'select sleep(%'"
@@ -39,7 +38,7 @@ fn asleep(place: &Place, session: Session) -> Session {
     session
 }
 
-/// The one lock of SQLite is that of all rows.
+/// The only lock of SQLite covers all rows.
 #[test]
 fn sqlite_a_lock_that_is_held_too_long_fails_the_batch_and_stores_nothing() {
     let place = Place::sqlite();
@@ -90,7 +89,7 @@ fn a_row_that_is_locked_too_long_fails_alone(place: &Place) {
             }
         }
         drop(session);
-        // The next rows wait as long as they did before.
+        // The next rows wait as long as before.
         assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
         assert_eq!(place.run("select count(*) from hits"), ["80"]);
     }
@@ -111,8 +110,8 @@ fn a_table_that_is_locked_too_long_fails_the_batch(place: &Place) {
     assert_eq!(place.hits(), ["1|/1|200"]);
 }
 
-/// Statements may take half a second. One that stores more than 60 rows takes longer, and so does one row
-/// by itself.
+/// Statements may take half a second. A statement that stores more than 60 rows takes longer, and so does one
+/// particular row alone.
 fn a_batch_that_takes_longer_than_a_statement_may_is_stored_in_parts(place: &Place) {
     place.with_hits();
     let Place::Server(server, name) = place else { unreachable!("it is a server") };
@@ -204,7 +203,7 @@ fn a_table_that_is_locked_while_a_connection_is_opened_is_waited_for(place: &Pla
 
 #[test]
 fn rows_whose_commit_waits_too_long_for_a_backup_are_not_stored() {
-    // Of its own: the backup holds up everybody.
+    // A separate server, because the backup blocks all its clients.
     let server = server::Server::start(Kind::Mariadb, &[]);
     server.database("d");
     server.run("d", "create table hits (id bigint, path text, status integer)");
@@ -230,7 +229,7 @@ fn rows_whose_commit_waits_too_long_for_a_backup_are_not_stored() {
     for answer in &answers {
         assert!(answer.starts_with("!database ") && answer.ends_with("(1205)"), "{answers:?}");
     }
-    // Their number does not matter: none is tried alone.
+    // The number of rows does not matter: none is tried alone.
     let number = |lines: &[String]| lines[0].rsplit('|').next().unwrap().parse::<u64>().unwrap();
     assert_eq!(number(&commits()) - number(&before), 1);
     server.run("d", &format!("kill {}", server.run("d", waiting)[0]));

@@ -1,4 +1,4 @@
-//! Tables of dead letters: what they must have, and what becomes of letters that they do not take.
+//! Dead-letter tables: their requirements, and the handling of dead letters that they do not accept.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ mod on_servers {
     };
 }
 
-/// A table of letters of the operator's own. `uid`: the definition of that column, and of keys.
+/// Returns a dead-letter table made by the operator. `uid`: the definition of this column, and of keys.
 fn dead_of_ones_own(place: &Place, uid: &str) -> String {
     let columns = match place {
         it if it.is_postgres() => {
@@ -110,7 +110,7 @@ fn a_table_without_a_key_for_uids_is_rejected_with_what_repairs_it(place: &Place
         assert_eq!(place.run(kept), ["1"], "{column}: {sql}");
         place.run("drop table dead");
     }
-    // Those of the operator's own that are fit.
+    // Usable tables made by the operator.
     let mut fit = vec![", uid varchar(80) not null unique", ", uid char(200) unique", ", uid text"];
     if place.is_mariadb() {
         fit = vec![fit[0], ", uid varchar(80) character set latin1 collate latin1_bin unique"];
@@ -139,7 +139,7 @@ fn a_table_without_a_key_for_uids_is_rejected_with_what_repairs_it(place: &Place
     assert!(error.contains(why), "{error}");
 }
 
-/// It is changed while a connection is there that knows it with them.
+/// The table is changed while a connection is open that has checked it before.
 fn a_table_that_loses_its_uids_loses_letters_and_no_rows(place: &Place) {
     place.with_hits();
     let database = place.options(keeping()).unwrap();
@@ -154,7 +154,7 @@ fn a_table_that_loses_its_uids_loses_letters_and_no_rows(place: &Place) {
     };
     refuse(&mut handler, 1);
     let (change, before) = match place.is_sqlite() {
-        // A column with a key cannot be dropped there.
+        // SQLite cannot drop a column with a key.
         true => (
             "alter table dead rename to old; create table dead (id integer primary key \
              autoincrement, at integer, row blob, code text, message text)",
@@ -163,11 +163,11 @@ fn a_table_that_loses_its_uids_loses_letters_and_no_rows(place: &Place) {
         false => ("alter table dead drop column uid", 1),
     };
     place.run(change);
-    // On the old connection, and on those that find out what is wrong.
+    // On the old connection, and on those that find the error.
     (0..3).for_each(|_| refuse(&mut handler, before));
     let error = database.check().unwrap_err().to_string();
     let (_, sql) = error.split_once("; repair it with: ").expect(&error);
-    // Another handler of a pool that runs.
+    // Another handler of a running pool.
     let mut handler = database.open().unwrap();
     refuse(&mut handler, before);
     assert!(place.options(keeping()).unwrap().open().is_err(), "one that starts does not");
@@ -203,8 +203,8 @@ fn a_letter_that_the_table_rejects_takes_no_other_with_it(place: &Place) {
     }
 }
 
-/// Letters were lost before: for a moment the table was gone, one broke a constraint of the table, one had a
-/// text that the table's encoding lacks.
+/// Dead letters were lost before: the table was missing for a moment, one dead letter violated a constraint of the
+/// table, one had a text that the table's encoding lacks.
 fn letters_behind_a_lost_commit_are_written_once_whatever_came_before(place: &Place) {
     with_hits_without_key(place);
     let row = if place.is_postgres() { "\"row\"" } else { "`row`" };
@@ -276,7 +276,7 @@ impl Visit for &Counted {
     fn record_debug(&mut self, _: &Field, _: &dyn Debug) {}
 }
 
-/// The table rejects the letter, and then the COMMIT of the others is lost.
+/// The table rejects the dead letter, and then the COMMIT of the others is lost.
 fn a_letter_that_is_lost_is_counted_once_in_the_log(place: &Place) {
     with_hits_without_key(place);
     let row = if place.is_postgres() { "\"row\"" } else { "`row`" };
@@ -320,7 +320,7 @@ fn a_key_that_comes_to_be_deferrable_or_short_costs_letters_and_no_rows() {
     }
 }
 
-/// The message of its error cites a name that the encoding of the database lacks.
+/// The error message cites a name that the encoding of the database lacks.
 #[test]
 fn a_letter_in_a_database_of_another_encoding_is_kept_with_its_text_escaped() {
     let place = Place::postgres();

@@ -130,7 +130,7 @@ fn a_record_that_is_no_row_is_kept_too(place: &Place) {
     assert_eq!(answers[3], "!record `sttus` of the record is not used here");
     let again = letters.retry(&kept[0]).unwrap();
     assert_eq!(again, Retried::Refused(kept[0].message.clone()));
-    // Alone, without a row beside them.
+    // Alone, without other rows.
     assert_eq!(serve(&mut handler, ["no json"]), [&*answers[0]]);
     assert_eq!(all(&mut letters).len(), 6);
     assert_eq!(place.hits(), ["1|/1|200", "4|/4|200"]);
@@ -148,7 +148,7 @@ fn a_record_with_a_name_that_is_not_used_is_refused_or_its_value_left_out(place:
     let ignore = Job { unknown_fields: UnknownFields::Ignore, ..insert() };
     assert_eq!(serve(&mut place.handler(ignore), [more]), ["ok 1"]);
     assert_eq!(place.hits(), ["1|/1|200"]);
-    // What only the acknowledgement needs is known, and a query loses nothing.
+    // A name that only the acknowledgement uses is known, and a query loses nothing.
     let acked = Job { ack: "{more}".to_owned(), ..insert() };
     let other = more.replace(":1,", ":2,");
     assert_eq!(serve(&mut place.handler(acked), [other]), ["true"]);
@@ -165,7 +165,7 @@ fn without_its_table_a_letter_is_lost_and_the_rows_are_not(place: &Place) {
     assert_eq!([&answers[0], &answers[3]], ["ok 1", "ok 2"]);
     assert!(answers[1].starts_with("!record ") && answers[2].starts_with("!row "), "{answers:?}");
     assert_eq!(place.hits(), ["1|/1|200", "2|/2|200"]);
-    // One that is there and no table of letters is an error at start.
+    // An existing table that is not a dead-letter table is an error at startup.
     place.run("create table dead (a integer)");
     let error = place.options(keeping()).unwrap().check().unwrap_err();
     assert!(matches!(error, DatabaseError::Dead(..)), "{error}");
@@ -188,7 +188,7 @@ fn a_letter_that_meets_a_conflict_behind_a_refused_commit_leaves_no_transaction_
     );
     assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
     let answers = serve(&mut handler, [twice()]);
-    // Nobody has kept it, so that it is not refused.
+    // No dead letter was written, so the row is not rejected.
     assert!(answers[0].starts_with("!database "), "{answers:?}");
     assert_eq!(serve(&mut handler, [hit(2)]), ["ok 2"]);
     assert_eq!(place.hits(), ["1|/1|200", "2|/2|200"]);
@@ -236,7 +236,7 @@ fn a_letter_that_is_lost_behind_a_refused_commit_is_written_again() {
     assert_eq!(proxy.cuts(), 1);
     assert!(answers[0].starts_with("!row "), "{answers:?}");
     assert_eq!(place.run("select count(*) from dead"), ["1"]);
-    // Without time for another attempt it is not refused.
+    // Without time for another attempt it is not rejected.
     let mut handler = place.handler_by(&proxy, Job { retry: Duration::ZERO, ..keeping() });
     proxy.cut(Cut::BeforeLetter);
     let answers = serve(&mut handler, [twice()]);
@@ -276,7 +276,7 @@ fn waits(place: &Place) -> bool {
              where datname = current_database() and wait_event_type = 'Lock'"
         }
         false => {
-            // What InnoDB itself says is as old as the last who asked often.
+            // The data of InnoDB itself is cached while clients read it often.
             "select if(count(*) > 0, 't', 'f') from information_schema.processlist \
              where db = database() and info like 'insert into `dead`%' and time_ms > 50"
         }
@@ -313,7 +313,7 @@ fn a_row_stays_refused_when_its_letter_cannot_be_written_again(place: &Place) {
     let proxy = Proxy::to(place.port());
     let mut handler = place.handler_by(&proxy, job);
     proxy.cut(Cut::LateCommit);
-    // Its letter is locked by the session whose COMMIT is late.
+    // The session whose COMMIT is late holds a lock on the dead letter.
     let answers = serve(&mut handler, [null()]);
     assert_eq!(proxy.cuts(), 1);
     assert!(answers[0].starts_with("!row "), "{answers:?}");
@@ -363,7 +363,7 @@ fn a_refused_row_whose_commit_is_lost_is_refused_and_has_one_letter(place: &Plac
             assert_eq!(place.run("select count(*) from hits"), [stored], "{cut:?} {job:?}");
             assert_eq!(serve(&mut handler, [hit(4)]), ["ok 4"]);
         }
-        // Without time for another attempt it is refused as well: its client must not send it again.
+        // Without time for another attempt it is rejected as well, because its client must not send it again.
         let mut handler = place.handler_by(&proxy, Job { retry: Duration::ZERO, ..job });
         proxy.cut(Cut::AfterCommit);
         let answers = serve(&mut handler, [null(), hit(1)]);
@@ -374,7 +374,7 @@ fn a_refused_row_whose_commit_is_lost_is_refused_and_has_one_letter(place: &Plac
     }
 }
 
-/// A row that is accepted by any connection but the first.
+/// A row that every connection except the first accepts.
 #[test]
 fn a_row_that_has_a_letter_is_not_stored_when_it_would_be_accepted_by_now() {
     let place = Place::postgres();
@@ -430,7 +430,7 @@ fn a_letter_whose_key_is_there_by_now_is_not_counted_as_stored(place: &Place) {
     assert_eq!(place.run("select count(*) from dead"), ["1"]);
 }
 
-/// They have no id and no client, so that all but the first could be taken for rows that are there.
+/// The retried rows have no id and no client, so all but the first could be taken for existing rows.
 fn letters_are_not_stored_where_requests_may_tell_rows_apart(place: &Place) {
     place.run(
         "create table asked (_id bigint not null, _client varchar(40) not null, \
@@ -458,7 +458,7 @@ fn letters_are_not_stored_where_requests_may_tell_rows_apart(place: &Place) {
         _ => "'{\"v\":1}'",
     };
     place.run(&format!("update dead set {column} = {bytes}"));
-    // A trigger that replaces, a function, a clause of the table: the SQL need not show it.
+    // A trigger that replaces, a function, a clause of the table: the SQL may not show it.
     let plain = Action::Statement(sql.to_owned());
     let replacing = Action::Statement(format!("{sql}{replacing}"));
     for action in [insert(&["_at", "_id"]), insert(&["_client"]), insert(&[]), plain, replacing] {

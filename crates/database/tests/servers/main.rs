@@ -1,7 +1,7 @@
-//! One suite over every kind of database: real files, real servers.
+//! One suite for every kind of database: real files, real servers.
 //!
-//! What is looked at is looked at by the database's own client. The servers come from the Debian
-//! packages `postgresql` and `mariadb-server`; where they are missing, the tests fail and say so.
+//! Results are checked with the client program of each database. The servers come from the Debian packages `postgresql`
+//! and `mariadb-server`. If they are missing, the tests fail with a message.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it stands")]
 

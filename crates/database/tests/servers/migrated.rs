@@ -1,4 +1,4 @@
-//! Tables that are altered while a pool serves.
+//! Tables that are altered while a pool is running.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ mod on_servers {
     };
 }
 
-/// An insert and a statement, neither of which is ever tried again for another reason.
+/// An insert and a statement. Neither is ever retried for another reason.
 fn jobs() -> [Job; 2] {
     let sql = "insert into kinds (id, v) values (:id, :v)";
     let insert = Job { retry: Duration::ZERO, ..Job::new(Action::insert("kinds", ["id", "v"])) };
@@ -55,7 +55,7 @@ fn rows_are_judged_by_the_types_that_their_columns_have_now(place: &Place) {
         assert_eq!([&*answers[0], &*answers[2]], ["ok"; 2], "{answers:?}");
         assert!(is_refused(&answers[1]), "{answers:?}");
         alter(place, "varchar(40)");
-        // Another row is rejected first, for a reason that needs no other types.
+        // Another row is rejected first, for a reason that does not depend on the types.
         assert_eq!(serve(&mut handler, [row(7, "1"), row(8, &long)])[1], "ok");
         let stored = place.run("select id from kinds order by id");
         assert_eq!(stored, ["1", "2", "3", "5", "7", "8"]);
@@ -83,7 +83,7 @@ fn a_column_that_has_gone_is_no_fault_of_the_rows(place: &Place) {
 }
 
 fn a_query_has_the_columns_that_its_table_has_now(place: &Place) {
-    // One whose columns PostgreSQL gives as they are, and one that it is asked to give as text.
+    // One whose columns PostgreSQL sends in binary, and one that must be converted to text.
     for of in ["integer", "decimal(9, 2)"] {
         place.run(&format!(
             "create table kinds (id bigint primary key, a varchar(9), b varchar(9), n {of})"
@@ -133,12 +133,12 @@ fn rows_are_not_sent_again_when_their_key_has_gone(place: &Place) {
     });
     proxy.cut(Cut::AfterCommit);
     let answers = serve(&mut handler, [hit(1), hit(2)]);
-    // The statement of PostgreSQL names the key; MariaDB looks for it before COMMIT.
+    // The statement of PostgreSQL names the key; for MariaDB the key is checked before COMMIT.
     assert!(answers.iter().all(|it| it.starts_with("!database ")), "{answers:?}");
     assert!(place.hits().is_empty(), "{answers:?}");
 }
 
-/// MariaDB prepares its statements again by itself, and rounds or cuts what no longer fits.
+/// MariaDB prepares its statements again by itself, and rounds or truncates values that no longer fit.
 #[test]
 fn values_are_not_changed_by_a_column_that_was_narrowed() {
     let place = Place::mariadb();
@@ -170,7 +170,7 @@ fn values_are_not_changed_by_a_column_that_was_narrowed() {
     }
 }
 
-/// PostgreSQL plans its statements again by itself, and rounds or cuts what no longer fits.
+/// PostgreSQL plans its statements again by itself, and rounds or truncates values that no longer fit.
 #[test]
 fn values_are_not_changed_by_a_column_of_postgresql_that_was_narrowed() {
     let place = Place::postgres();
@@ -205,7 +205,7 @@ fn values_are_not_changed_by_a_column_of_postgresql_that_was_narrowed() {
     }
 }
 
-/// It needs no more rights than before; without that to read the columns, it is not noticed.
+/// The insert requires no additional rights. Without the right to read the columns, the change is not noticed.
 #[test]
 fn whoever_may_not_read_a_table_may_insert() {
     let place = Place::mariadb();

@@ -1,5 +1,5 @@
-//! How MySQL 8 asks for passwords, which MariaDB does not: `caching_sha2_password`. The server here is
-//! a script, because Debian has no MySQL; what it says is what MySQL's manual on the protocol writes.
+//! Password authentication of MySQL 8, which MariaDB does not have: `caching_sha2_password`. The server is a script,
+//! because Debian has no MySQL. Its messages follow the protocol manual of MySQL.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use database::{Action, DatabaseError, Host, Job, Query, Secret, Server as To, Tl
 use crate::place::options_of;
 use crate::server::Kind;
 
-/// Twenty bytes of chance, the same each time.
+/// Twenty random bytes, the same each time.
 const NONCE: [u8; 20] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20];
 
 /// SHA256(password) XOR SHA256(SHA256(SHA256(password)) NONCE), for `hunter2`.
@@ -47,9 +47,9 @@ impl Script {
         packet
     }
 
-    /// Greets, and returns the proof that the client knows its password.
+    /// Sends the greeting, and returns the client's proof of its password.
     fn greet(&mut self) -> Vec<u8> {
-        // Protocol 4.1, a database at once, transactions, several results, plugins.
+        // Protocol 4.1, a database at login, transactions, several results, plugins.
         let able = 0x000f_a20f_u32.to_le_bytes();
         let mut hello = b"\x0a8.0.36\0\x07\0\0\0".to_vec();
         hello.extend_from_slice(&NONCE[..8]);
@@ -67,7 +67,7 @@ impl Script {
     }
 }
 
-/// Serves one connection by `script`, and tells what became of who came.
+/// Serves one connection with `script`. Returns the result of the client and that of the script.
 fn served<T: Send + 'static>(
     script: impl FnOnce(&mut Script) -> T + Send + 'static,
 ) -> (Result<(), DatabaseError>, T) {
@@ -105,7 +105,7 @@ fn who_is_known_is_let_in_by_the_proof() {
     });
     assert_eq!(hexadecimal(&proof), PROOF);
     assert_eq!(first[0], QUERY, "it is in, and goes on");
-    // The script ends there, as a server that goes does.
+    // The script ends there, as a server that stops does.
     assert!(matches!(came, Err(DatabaseError::Unreachable(..))), "{came:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Servers that cannot be logged in to.
+//! Servers that reject logins or cannot be reached.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -44,7 +44,7 @@ fn each_batch_of_an_outage_waits_for_its_end(place: &Place) {
     assert_eq!(place.hits(), ["2|/2|200", "3|/3|200"]);
 }
 
-/// Logins that the documented back-off allows in this time, without any that succeed.
+/// Returns the number of logins that the documented back-off allows in this time, if none succeeds.
 fn allowed(since: Instant) -> u32 {
     12 + u32::try_from(since.elapsed().as_secs() / 5).unwrap()
 }
@@ -97,7 +97,7 @@ fn a_login_that_is_denied_is_not_tried_with_every_batch(place: &Place) {
             let batch = batch_now([hit(round)]);
             answers = serve_until(handler.as_mut(), &batch, &Stop::default());
         }
-        // The next failure starts with the shortest pause: it is over before a batch is given up.
+        // The next failure starts with the shortest pause: it ends before a batch fails.
         proxy.cut_all();
         assert_eq!(serve(&mut handler, [hit(10 + round)]), [format!("ok {}", 10 + round)]);
     }

@@ -1,4 +1,4 @@
-//! What is larger than the server takes at once.
+//! Requests that are larger than the server accepts.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::place::{Place, serve, statement};
 use crate::proxy::{Cut, Proxy};
 use crate::server::{Kind, Server};
 
-/// A server that takes packets of 64 KiB, with a table of texts.
+/// A server that accepts packets of 64 KiB, with a table of texts.
 fn place() -> Place {
     let mut server = Server::prepare_forever(Kind::Mariadb);
     server.set(&["max-allowed-packet=64K"]);
@@ -59,7 +59,7 @@ fn packets_hold_batches_of_any_size_and_a_row_that_is_larger_is_refused_alone() 
     let sql = "insert into hits (id, path, status) values (:id, :path, :status)";
     let insert = Action::insert("hits", ["id", "path", "status"]);
     for action in [insert, statement(sql).action] {
-        // A row that is too large has no letter, and costs the others nothing.
+        // A row that is too large has no dead letter, and does not affect the other rows.
         let job = Job {
             ack: "ok {id}".to_owned(),
             dead: Some("dead".to_owned()),
@@ -78,7 +78,7 @@ fn packets_hold_batches_of_any_size_and_a_row_that_is_larger_is_refused_alone() 
         assert_eq!([&*answers[0], &*answers[2], &*answers[4]], ["ok 100", "ok 102", "ok 103"]);
         assert_eq!(place.run("select count(*) from hits"), ["103"]);
         assert_eq!(place.run("select count(*) from dead"), ["1"]);
-        // Every size around the limit is either stored or refused.
+        // Every size around the limit is either stored or rejected.
         let sizes = (64 * 1024 - 1200..64 * 1024 + 20).step_by(20);
         for (index, bytes) in sizes.enumerate() {
             let answer = serve(&mut handler, [row(1000 + index, bytes), row(2000 + index, 5)]);

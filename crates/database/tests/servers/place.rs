@@ -1,4 +1,4 @@
-//! A database of its own for each test.
+//! A separate database for each test.
 
 use std::process::Command;
 use std::sync::OnceLock;
@@ -61,8 +61,8 @@ impl Place {
         matches!(self, Self::Server(server, _) if server.kind == Kind::Mariadb)
     }
 
-    /// Runs statements by the database's own client, and returns the lines that they give, values
-    /// with `|` between.
+    /// Runs statements with the client program of the database, and returns the lines of their results, with values
+    /// separated by `|`.
     pub(crate) fn run(&self, sql: &str) -> Vec<String> {
         match self {
             Self::Sqlite(folder) => {
@@ -76,7 +76,7 @@ impl Place {
         }
     }
 
-    /// A session that does this and then stays as long as it is held.
+    /// Starts a session that runs these statements and then stays open while it is held.
     pub(crate) fn session(&self, sql: &str) -> Session {
         match self {
             Self::Sqlite(folder) => {
@@ -105,7 +105,7 @@ impl Place {
         }
     }
 
-    /// How a server is reached.
+    /// Returns how to connect to a server.
     pub(crate) fn way_in(&self) -> Server {
         let Self::Server(server, name) = self else { panic!("SQLite is no server") };
         Server {
@@ -127,7 +127,7 @@ impl Place {
         self.options(job).unwrap().open().unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// A handler whose way to the server goes through `proxy`.
+    /// Returns a handler whose connection to the server goes through `proxy`.
     pub(crate) fn handler_by(&self, proxy: &Proxy, job: Job) -> Box<dyn Handler> {
         let host = Host::Internet("127.0.0.1".to_owned(), proxy.port());
         let Self::Server(server, _) = self else { panic!("SQLite is no server") };
@@ -135,7 +135,7 @@ impl Place {
         options.unwrap().open().unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Makes the usual table.
+    /// Creates the usual table.
     pub(crate) fn with_hits(&self) -> &Self {
         self.run(
             "create table hits (id bigint primary key, path varchar(20) not null, status integer)",
@@ -143,7 +143,7 @@ impl Place {
         self
     }
 
-    /// All rows of the usual table.
+    /// Returns all rows of the usual table.
     pub(crate) fn hits(&self) -> Vec<String> {
         self.run("select id, path, coalesce(cast(status as char(9)), 'NULL') from hits order by id")
             .into_iter()
@@ -152,7 +152,7 @@ impl Place {
     }
 }
 
-/// The database of a server, reached like this.
+/// Returns the database of a server with this login.
 pub(crate) fn options_of(kind: Kind, server: Server, job: Job) -> Result<Database, DatabaseError> {
     match kind {
         Kind::Postgres => {
@@ -166,7 +166,7 @@ pub(crate) fn options_of(kind: Kind, server: Server, job: Job) -> Result<Databas
     }
 }
 
-/// A session of the database's own client.
+/// A session of the client program of the database.
 pub(crate) enum Session {
     Sqlite { _connection: rusqlite::Connection },
     Server(&'static server::Server, String, std::process::Child),
@@ -175,7 +175,7 @@ pub(crate) enum Session {
 impl Drop for Session {
     fn drop(&mut self) {
         let Self::Server(server, name, child) = self else { return };
-        // A server does not notice that a client has gone while it works for it.
+        // A server does not notice the end of a client while it works for that client.
         match server.kind {
             Kind::Postgres => drop(server.run(
                 name,
@@ -195,7 +195,7 @@ impl Drop for Session {
     }
 }
 
-/// An insert into the usual table.
+/// Returns an insert into the usual table.
 pub(crate) fn insert() -> Job {
     Job {
         ack: "ok {id}".to_owned(),
@@ -252,7 +252,7 @@ pub(crate) fn batch<T: AsRef<[u8]>>(bodies: impl IntoIterator<Item = T>) -> Batc
     Batch { requests: requests.collect() }
 }
 
-/// The same, received now.
+/// Returns a batch that was received now.
 pub(crate) fn batch_now<T: AsRef<[u8]>>(bodies: impl IntoIterator<Item = T>) -> Batch {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let mut batch = batch(bodies);
@@ -277,7 +277,7 @@ pub(crate) fn serve<T: AsRef<[u8]>>(
     serve_until(handler.as_mut(), &batch(bodies), &Stop::default())
 }
 
-/// Serves requests that must not be waited for. A minute later whoever waits is stopped.
+/// Serves requests that must not block. After a minute a handler that still waits is stopped.
 pub(crate) fn serve_soon(handler: &mut Box<dyn Handler>, rows: &[String]) -> Vec<String> {
     let (stop, done) = (Stop::default(), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -295,7 +295,7 @@ pub(crate) fn serve_soon(handler: &mut Box<dyn Handler>, rows: &[String]) -> Vec
     })
 }
 
-/// Whether an answer is a refusal of the row itself.
+/// Whether an answer is a rejection of the row itself.
 pub(crate) fn is_refused(answer: &str) -> bool {
     answer.starts_with("!row ")
 }

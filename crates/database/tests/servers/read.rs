@@ -60,7 +60,7 @@ fn bytes_leave_as_base64_where_the_format_has_none(place: &Place) {
         _ => ("varbinary(9)", "x'00ff'"),
     };
     place.run(&format!("create table kept (id bigint, b {binary}, t text)"));
-    // Also where they could be read as text: what a column leaves as does not hang on what is in it.
+    // Also if the bytes are valid text: the encoding of a column does not depend on its content.
     let plain = bytes.replace("00ff", "6869");
     place.run(&format!(
         "insert into kept values (1, {bytes}, 'a'), (2, {plain}, 'hi'), (3, null, null)"
@@ -135,7 +135,7 @@ fn what_reads_cannot_write(place: &Place) {
         );
         Ok(())
     });
-    // MariaDB and SQLite see it when the query is prepared.
+    // MariaDB and SQLite report it when the query is prepared.
     assert_eq!(tried.is_ok(), place.is_postgres(), "{tried:?}");
     assert_eq!(place.hits().len(), 3);
     let refused = place.options(job(Query::new("delete from hits"))).unwrap_err();

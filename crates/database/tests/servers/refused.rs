@@ -1,4 +1,4 @@
-//! Rows that the database does not accept, among others that it does.
+//! Rows that the database does not accept, among accepted ones.
 
 use database::{Action, Job};
 use exchange::Factory;
@@ -30,7 +30,7 @@ mod on_servers {
     };
 }
 
-/// Refused by every database: the path must not be NULL.
+/// Rejected by every database: the path must not be NULL.
 fn poison(id: usize) -> String {
     format!(r#"{{"id":{id},"path":null,"status":0}}"#)
 }
@@ -54,7 +54,7 @@ fn check(place: &Place, job: Job, bad: &[usize], count: usize) {
 
 fn a_poison_row_in_every_position_is_refused_alone(place: &Place) {
     place.with_hits();
-    // `id` orders text and numbers alike only up to here.
+    // `id` sorts text and numbers alike only up to this number.
     for position in 0..9 {
         check(place, insert(), &[position], 9);
     }
@@ -92,7 +92,7 @@ fn each_kind_of_poison_has_its_own_words(place: &Place) {
     assert_eq!((&*answers[0], &*answers[5]), ("ok 1", "ok 5"));
     assert!(is_refused(&answers[1]), "{answers:?}");
     if place.is_sqlite() {
-        // Without `strict` SQLite stores what it is given; its own tests have the rest.
+        // Without `strict` SQLite stores any value; its own tests cover the rest.
         return;
     }
     for answer in &answers[1..5] {
@@ -146,7 +146,7 @@ fn a_statement_refuses_its_rows_too(place: &Place) {
     for bad in [&[0][..], &[8], &[3, 4], &[0, 2, 4, 6, 8]] {
         check(place, statement(sql), bad, 9);
     }
-    // More than are on their way at once, where that is how they go.
+    // More than are sent together, if they are sent together.
     check(place, statement(sql), &[0, 255, 256, 299], 300);
 }
 
@@ -164,7 +164,7 @@ fn a_record_that_is_none_is_refused_before_the_database(place: &Place) {
     assert_eq!(place.run("select count(*) from one"), ["1"]);
 }
 
-/// Stores a bad value between two good ones in `kinds (id, v)`, by an insert and by a statement.
+/// Stores a bad value between two good ones in `kinds (id, v)`, with an insert and with a statement.
 fn refuses_alone(place: &Place, what: &str, good: &str, bad: &str) {
     let sql = "insert into kinds (id, v) values (:id, :v)";
     let insert = Job { ack: "ok".to_owned(), ..Job::new(Action::insert("kinds", ["id", "v"])) };
@@ -234,7 +234,7 @@ fn whatever_a_trigger_raises_is_the_rows(place: &Place) {
         place
             .run("create function f() returns trigger language plpgsql as 'begin return new; end'");
         place.run("create trigger t before insert on kinds for each row execute function f()");
-        // No case of a CASE; of nobody's; a feature that is not there; no data; a cursor's state.
+        // No case of a CASE; an unassigned state; an unsupported feature; no data; the state of a cursor.
         (
             "create or replace function f() returns trigger language plpgsql as $$ begin \
           if new.v = 13 then raise exception 'unlucky' using errcode = 'STATE'; end if; \
@@ -257,7 +257,7 @@ fn whatever_a_trigger_raises_is_the_rows(place: &Place) {
 fn a_value_that_a_function_does_not_take_is_refused_alone(place: &Place) {
     place.run("create table kinds (id bigint primary key, v integer)");
     let sql = if place.is_postgres() {
-        // 0A000, as of a feature that is not there.
+        // 0A000, the state of an unsupported feature.
         "insert into kinds (id, v) values (:id, cast(cast(:v as numeric) as integer))"
     } else {
         "insert into kinds (id, v) values (:id, exp(:v))"

@@ -1,4 +1,4 @@
-//! Errors that are a server's by their code and a row's by their cause: the other rows are stored.
+//! Errors with the code of a server error that are caused by a row: the other rows are stored.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ mod on_postgres {
     }
 }
 
-/// A table whose trigger raises this code for rows with `v = 13`.
+/// Creates a table whose trigger raises this code for rows with `v = 13`.
 fn raises(place: &Place, code: &str) {
     if place.is_postgres() {
         place.run(&format!(
@@ -60,7 +60,7 @@ fn row(id: usize, bad: bool) -> String {
     format!(r#"{{"id":{id},"v":{}}}"#, if bad { 13 } else { 1 })
 }
 
-/// Serves `count` rows of which these are bad.
+/// Serves `count` rows, of which these are bad.
 fn check(place: &Place, job: &Job, count: usize, bad: &[usize], what: &str) {
     place.run("delete from kinds");
     let mut handler = place.handler(job.clone());
@@ -104,7 +104,7 @@ fn many_such_rows_fail_alone_wherever_they_are(place: &Place) {
     place.run("create table kinds (id bigint primary key, v integer)");
     raises(place, if place.is_postgres() { "XX000" } else { "1105" });
     for job in jobs(Duration::ZERO) {
-        // So many in a row that the database could be at fault.
+        // So many consecutive rows that the database could be the cause.
         for bad in [(0..60).collect::<Vec<_>>(), (70..150).collect(), (139..199).collect()] {
             check(place, &job, 200, &bad, "many in a row");
         }
@@ -117,7 +117,7 @@ fn many_such_rows_fail_alone_wherever_they_are(place: &Place) {
 fn a_batch_is_tried_again_before_its_rows_are_tried_alone(place: &Place) {
     place.run("create table kinds (id bigint primary key, v integer)");
     place.run("create sequence tries");
-    // Two attempts meet a deadlock, the third does not. A sequence is not rolled back.
+    // Two attempts meet a deadlock, the third one does not. A sequence is not rolled back.
     if place.is_postgres() {
         place.run(
             "create function f() returns trigger language plpgsql as $$ begin \
@@ -166,7 +166,7 @@ fn a_server_that_accepts_no_row_is_not_tried_with_each_of_them(place: &Place) {
 
 fn a_row_that_fails_alone_leaves_the_next_rows_their_connection(place: &Place) {
     place.run("create table kinds (id bigint primary key, v integer)");
-    // Read-only, and a shutdown: another connection may find a better server.
+    // Read-only, and a shutdown: another connection may reach a better server.
     for code in if place.is_postgres() { ["25006", "57P01"] } else { ["1290", "1053"] } {
         raises(place, code);
         for job in jobs(Duration::ZERO) {
@@ -185,7 +185,7 @@ fn a_row_that_fails_alone_leaves_the_next_rows_their_connection(place: &Place) {
     }
 }
 
-/// A table with a trigger that ends the connection of rows with `v = 13`.
+/// Creates a table with a trigger that ends the connection of rows with `v = 13`.
 fn ends(place: &Place) {
     if place.is_postgres() {
         place.run(
@@ -255,7 +255,7 @@ fn a_row_that_ends_its_connection_fails_alone_beside_other_workers(place: &Place
     }
 }
 
-/// Also when their time has run out meanwhile.
+/// Also if their time has run out in between.
 fn rows_behind_many_that_end_their_connection_are_stored(place: &Place) {
     place.run("create table kinds (id bigint primary key, v integer)");
     ends(place);
@@ -320,7 +320,7 @@ fn at_commit(place: &Place) {
     }
 }
 
-/// The time is over between the fault and the wait for another attempt.
+/// The time runs out between the fault and the wait for another attempt.
 fn rows_beside_one_whose_time_runs_out_are_stored(place: &Place) {
     place.run("create table kinds (id bigint primary key, v integer)");
     for code in if place.is_postgres() { ["40001", "08001"] } else { ["1213", "1290"] } {
@@ -402,7 +402,7 @@ fn rows_of_a_partition_whose_server_is_down_do_not_hold_up_the_others() {
     }
 }
 
-/// A batch of which no row is accepted, and each is rejected with a message that cites it.
+/// A batch in which every row is rejected with a message that cites it.
 fn a_client_reads_no_message_about_the_row_of_another(place: &Place) {
     place.run("create table kinds (id bigint primary key, v integer)");
     let codes: &[&str] = if place.is_postgres() {
@@ -428,7 +428,7 @@ fn a_client_reads_no_message_about_the_row_of_another(place: &Place) {
                  signal sqlstate '45000' set mysql_errno = {code}, message_text = said; end"
             ));
         }
-        // As many rows as are tried alone, and more.
+        // More rows than are tried alone.
         for job in jobs(Duration::ZERO) {
             let mut handler = place.handler(job);
             let answers = serve(&mut handler, (0..40).map(|id| row(id, false)));

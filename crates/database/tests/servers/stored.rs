@@ -1,4 +1,4 @@
-//! What is stored, and how.
+//! The stored rows and the form of their values.
 
 use database::{Action, Job, OnConflict, Record};
 
@@ -71,7 +71,7 @@ fn null_and_nul_are_what_they_are(place: &Place) {
     let answers = serve(&mut handler, [hit(1), nul, null]);
     assert_eq!((&*answers[0], &*answers[2]), ("ok 1", "ok 3"));
     if place.is_postgres() {
-        // PostgreSQL has no text with a NUL in it.
+        // Text in PostgreSQL cannot contain a NUL.
         assert!(answers[1].starts_with("!row invalid byte sequence"), "{}", answers[1]);
         assert_eq!(place.hits(), ["1|/1|200", "3|/3|NULL"]);
     } else {

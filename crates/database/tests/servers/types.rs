@@ -1,5 +1,5 @@
-//! What becomes of each kind of JSON value in each type of column, and what is read back: exactly what
-//! was given, or the row is refused.
+//! Each kind of JSON value in each type of column: the value that is read back must be exactly the given one, or the
+//! row must be rejected.
 
 use std::fmt::Write as _;
 
@@ -16,10 +16,11 @@ crate::suite!(
     a_column_that_takes_a_value_since_it_was_altered_gets_it,
 );
 
-/// What is given, and what is read back; `!` and a part of the message where it is refused.
+/// The given value, and the value that is read back; `!` and a part of the message if it is rejected.
 type Cells = &'static [(&'static str, &'static str)];
 
-/// A type of column on SQLite, PostgreSQL and MariaDB; empty where there is none, or it is another.
+/// A type of column on SQLite, PostgreSQL and MariaDB; empty if the database has no such type, or it is tested
+/// separately.
 struct Column([&'static str; 3], Cells);
 
 const SAME: &str = "";
@@ -46,7 +47,7 @@ const COLUMNS: &[Column] = &[
             ("[1, \"a\"]", "\"[1, \\\"a\\\"]\""),
         ],
     ),
-    // A database cuts blanks, and nothing else.
+    // A database truncates blanks, and nothing else.
     Column(
         ["", "varchar(3)", "varchar(3)"],
         &[
@@ -110,7 +111,7 @@ const COLUMNS: &[Column] = &[
         ["", "", "year"],
         &[("2024", SAME), ("24", "!row column `v`"), ("\"5\"", "!row column `v`")],
     ),
-    // A text that is no word, but a number, counts the words.
+    // A text that is not one of the words but a number is the index of a word.
     Column(
         ["", "", "enum('new','paid','sent')"],
         &[
@@ -385,7 +386,7 @@ fn index(place: &Place) -> usize {
     }
 }
 
-/// Every cell of the table, with what went wrong.
+/// Checks every cell of the table, and reports all errors.
 fn check(place: &Place, job: impl Fn(&str) -> Job) {
     let mut wrong = String::new();
     if place.is_postgres() {
@@ -484,7 +485,7 @@ fn a_column_that_takes_a_value_since_it_was_altered_gets_it(place: &Place) {
     assert_eq!(place.run("select id, v from kept"), ["2|9007199254740993"]);
 }
 
-/// What PostgreSQL otherwise takes for the text `NULL`.
+/// Otherwise PostgreSQL reads the text `NULL`.
 #[test]
 fn null_is_null_where_the_server_reads_arrays_without_it() {
     let place = Place::postgres();

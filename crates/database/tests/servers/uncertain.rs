@@ -1,4 +1,4 @@
-//! Rows that are sent again, or that are in the table already under a key that the database changed.
+//! Rows that are sent again, or that already exist under a key that the database changed.
 
 use database::{Action, Host, Job, OnConflict, Server};
 
@@ -25,7 +25,7 @@ fn rows_whose_key_the_server_makes_of_null_or_0_are_not_sent_again() {
     let place = Place::mariadb();
     place
         .run("create table hits (id bigint auto_increment primary key, path text, status integer)");
-    // 0 is a key like others: the session sets NO_AUTO_VALUE_ON_ZERO.
+    // 0 is a normal key: the session sets NO_AUTO_VALUE_ON_ZERO.
     for made in ["null"] {
         let answers = serve_in_doubt(&place, &["1001", "1002", made, made]);
         for (answer, expected) in answers.iter().zip(["ok", "ok", "!commit ", "!commit "]) {
@@ -72,7 +72,7 @@ fn rows_whose_commit_at_the_server_of_a_foreign_table_is_lost_are_not_sent_again
     assert_eq!(serve(&mut handler, [hit(4)]), ["ok 4"]);
 }
 
-/// Partitions of the usual table at two other servers, by `status`: 1 at the first, 2 at the other, which
+/// Creates partitions of the usual table on two other servers, by `status`: 1 on the first, 2 on the second, which
 /// checks its key at COMMIT.
 fn with_foreign_partitions(place: &Place, remotes: &[Place; 2]) {
     let columns = "id bigint, path text, status integer";
@@ -100,7 +100,7 @@ fn rows_that_another_server_may_have_committed_are_not_sent_again() {
     let (place, remotes) = (Place::postgres(), [Place::postgres(), Place::postgres()]);
     let sql = "insert into hits (id, path, status) values (:id, :path, :status)";
     let keeping = || Some("dead".to_owned());
-    // A connection that is older than the servers, and one that is younger.
+    // A connection that is older than the servers, and one that is newer.
     place.run("create table hits (id bigint, path text, status integer)");
     let older = place.handler(Job { dead: keeping(), ..statement(sql) });
     place.run("drop table hits");
@@ -135,7 +135,7 @@ fn a_deferred_constraint_of_this_server_refuses_a_row_alone_beside_foreign_table
     assert_eq!(place.hits(), ["1|/1|200", "2|/2|200", "3|/3|200"]);
 }
 
-/// The key of the row says nothing of what its trigger wrote.
+/// The key of the row does not cover what its trigger wrote.
 #[test]
 fn rows_with_a_trigger_are_not_sent_again_beside_foreign_tables() {
     let place = Place::postgres();
@@ -163,14 +163,14 @@ fn rows_whose_begin_failed_are_stored_once() {
     place.with_hits();
     let sql = "insert into hits (id, path, status) values (:id, :path, :status)";
     let poison = || r#"{"id":7,"path":null,"status":0}"#.to_owned();
-    // Without a key nothing but the transaction keeps a row from being stored twice.
+    // Without a key, only the transaction prevents a second insert of a row.
     place.run("alter table hits drop constraint hits_pkey");
     for (job, bodies) in [
         (insert(), vec![hit(1), hit(2)]),
         (statement(sql), vec![hit(1), hit(2)]),
         (statement(sql), vec![hit(1), poison(), hit(2)]),
     ] {
-        // Its answer comes, or is lost with the connection.
+        // The answer arrives, or is lost with the connection.
         for cut in [Cut::FailedBegin, Cut::LostFailedBegin] {
             place.run("delete from hits");
             let proxy = Proxy::to(place.port());
@@ -192,7 +192,7 @@ fn rows_whose_begin_failed_are_stored_once() {
 fn rows_whose_begin_failed_may_be_stored_where_the_session_may_write_without_it() {
     let place = Place::postgres();
     place.with_hits();
-    // As a pooler could do that gives a session to several clients.
+    // A pooler that shares a session among several clients could do this.
     let statement = statement(
         "insert into hits (id, path, status) select :id, :path, :status \
          from set_config('default_transaction_read_only', 'off', false)",
@@ -254,7 +254,7 @@ fn the_number_of_rows_is_not_that_of_a_second_attempt(place: &Place) {
         assert_eq!(proxy.cuts(), 1);
         assert_eq!(place.hits(), ["1|/1|200", "2|/2|7", "3|/3|200"], "{cut:?}");
         assert_eq!(answers[1], "2 0", "{cut:?}: {answers:?}");
-        // Of rows that are there now nobody knows who stored them.
+        // For rows that exist now it is unknown who stored them.
         for (answer, certain) in [(&answers[0], "1 1"), (&answers[2], "3 1")] {
             match cut {
                 Cut::BeforeCommit => assert_eq!(answer, certain, "{answers:?}"),
@@ -265,7 +265,7 @@ fn the_number_of_rows_is_not_that_of_a_second_attempt(place: &Place) {
     }
 }
 
-/// An insert into the usual table, where a row with the same `id` may be there.
+/// An insert into the usual table. A row with the same `id` may already exist.
 fn keyed() -> Job {
     let mut job = insert();
     if let Action::Insert { on_conflict, .. } = &mut job.action {
@@ -349,7 +349,7 @@ fn mariadb_trigger(change: &str) -> String {
     format!("create or replace trigger t before insert on hits for each row set new.id = {change}")
 }
 
-/// A trigger for each statement, which changes no row, may still reject a second attempt.
+/// A statement-level trigger, which changes no row, may still reject a second attempt.
 #[test]
 fn a_row_that_may_be_stored_is_never_refused() {
     let place = Place::postgres();

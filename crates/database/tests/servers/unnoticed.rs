@@ -1,4 +1,4 @@
-//! Rows that a database takes and does not store, in ways that its counts do not show.
+//! Rows that a database accepts and does not store, in ways that its counts do not show.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ crate::suite!(a_row_without_a_key_is_refused_where_it_conflicts_on_another);
 
 const IGNORED: &str = "!ignored the database did not store the row and reported no error";
 
-/// An insert of these columns, where a row with the same values in `key` may be there.
+/// An insert of these columns. A row with the same values in `key` may already exist.
 fn keyed(columns: &[&str], key: &[&str]) -> Job {
     let mut action = Action::insert("kinds", columns.iter().copied());
     if let Action::Insert { on_conflict, .. } = &mut action {
@@ -51,7 +51,7 @@ fn a_row_without_a_key_is_refused_where_it_conflicts_on_another(place: &Place) {
     }
 }
 
-/// Makes a trigger that stores 1, 11 and 21 under the same key.
+/// Creates a trigger that stores 1, 11 and 21 under the same key.
 fn shorten_keys(place: &Place) {
     place.run(&match place.is_postgres() {
         true => "create or replace function f() returns trigger language plpgsql as $$ begin \
@@ -84,7 +84,7 @@ fn a_row_whose_key_a_trigger_changes_is_not_acknowledged_for_another(place: &Pla
         let row = |id: usize| format!(r#"{{"id":{id},"v":{id}}}"#);
         let mut handler = place.handler(job.clone());
         assert_eq!(serve(&mut handler, [row(1)]), [new]);
-        // Made while the pool serves.
+        // Created while the pool is running.
         shorten_keys(place);
         assert_eq!(serve(&mut handler, [row(11)]), [IGNORED], "{ack}");
         let answers = serve(&mut handler, [row(1), row(21), row(12), row(3), row(22), row(3)]);
@@ -102,7 +102,7 @@ fn a_row_whose_key_a_trigger_changes_is_not_acknowledged_for_another(place: &Pla
     }
 }
 
-/// An update that a trigger changes counts as two rows, and one that it does not as none.
+/// An update that a trigger changes counts as two rows, and one that it does not change as none.
 #[test]
 fn counts_of_updates_do_not_stand_for_rows_that_are_not_stored() {
     let place = Place::mariadb();
@@ -256,8 +256,8 @@ const OF_POSTGRES: Keys = &[
     ("pair", "\"(1,a)\"", "\"(01,a)\"", "\"(1,b)\""),
 ];
 
-/// A row is acknowledged if it is there already, however its key is written, and refused if it conflicts on
-/// another key only.
+/// A row is acknowledged if it already exists, in any notation of its key, and rejected if it conflicts only on another
+/// key.
 fn keys_are_found(place: &Place, keys: Keys) {
     let mut wrong = Vec::new();
     for (of, value, same, other) in keys {
@@ -298,7 +298,7 @@ fn a_key_is_found_as_postgres_stores_it() {
 fn a_key_is_found_as_mariadb_stores_it() {
     let place = Place::mariadb();
     keys_are_found(&place, OF_MARIADB);
-    // As many as several statements and several lookups have.
+    // More rows than one statement and one lookup contain.
     place.run("create table kinds (id bigint primary key, v integer)");
     let mut handler = place.handler(keyed(&["id", "v"], &["id"]));
     let rows = |from: usize| (from..from + 1777).map(|id| format!(r#"{{"id":{id},"v":1}}"#));
@@ -365,7 +365,7 @@ fn a_rule_at_the_server_of_a_foreign_table_does_not_hide_a_row() {
         format!("create foreign table kinds (id bigint, v integer) {far}"),
         format!("{partitioned}; create foreign table f partition of kinds default {far}"),
         format!("create foreign table far (id bigint, v integer) {far}; {behind_a_view}"),
-        // Attached while the pool serves.
+        // Attached while the pool is running.
         partitioned.to_owned(),
     ] {
         place.run(&table);
@@ -376,7 +376,7 @@ fn a_rule_at_the_server_of_a_foreign_table_does_not_hide_a_row() {
             place.run(&format!("create foreign table f partition of kinds default {far}"));
         }
         let row = |id: usize, v: usize| format!(r#"{{"id":{id},"v":{v}}}"#);
-        // PostgreSQL crashes where the other server stores several rows for one and was sent no others.
+        // PostgreSQL crashes if the other server stores several rows for one and was sent no others.
         let answers = serve(&mut handler, [row(1, 0), row(2, 1), row(3, 0), row(4, 1)]);
         assert_eq!(answers, [IGNORED, "ok", IGNORED, "ok"], "{table}");
         assert_eq!(remote.run("select id from copies"), ["2", "4"], "{table}");
@@ -401,7 +401,7 @@ fn rows_are_not_stored_where_their_key_was_dropped() {
         ("unique k (id), key o (id)", "drop key k"),
     ] {
         for columns in ["id", "id, v"] {
-            // The flags of the columns do not show this one.
+            // The flags of the columns do not show this change.
             if columns != "id" && dropped.contains("add") {
                 continue;
             }

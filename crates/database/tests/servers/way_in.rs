@@ -1,5 +1,4 @@
-//! How servers are reached, and what they want to see before they let anybody in: encryption,
-//! passwords of each kind, sockets in the file system.
+//! Connections and logins: encryption, passwords of each kind, Unix sockets.
 
 use std::sync::OnceLock;
 use std::thread;
@@ -12,13 +11,13 @@ use crate::certificates::Certificates;
 use crate::place::{batch, options_of, serve, serve_until};
 use crate::server::{Kind, Server};
 
-/// A server with certificates and with users who come in by different ways.
+/// A server with certificates and with users who log in by different methods.
 struct Guarded {
     server: Server,
     certificates: Certificates,
 }
 
-/// Who comes in how: `scram` and `md5` with a password of that kind, `plain` with one in the clear,
+/// The login method of each user: `scram` and `md5` with a password of that kind, `plain` with a plain-text password,
 /// `tls` and `scram_tls` only over TLS.
 const ACCESS: &str = "local all all trust\n\
     hostssl all scram_tls 127.0.0.1/32 scram-sha-256\nhostssl all tls 127.0.0.1/32 trust\n\
@@ -97,7 +96,7 @@ impl Guarded {
         Tls::On(Some(self.certificates.authority()))
     }
 
-    /// A query that says whether its own way is encrypted, reached like this.
+    /// Returns a query, with this login, that reports whether its own connection is encrypted.
     fn query(&self, to: To) -> Database {
         let sql = match self.server.kind {
             Kind::Postgres => {
@@ -116,13 +115,13 @@ impl Guarded {
         options_of(self.server.kind, to, job).unwrap()
     }
 
-    /// Whether the way is encrypted, of one that is let in.
+    /// Whether the connection is encrypted. The login must succeed.
     fn is_encrypted(&self, to: To) -> bool {
         let mut handler = self.query(to).open().unwrap_or_else(|error| panic!("{error}"));
         serve(&mut handler, ["{}"]) == [r#"[{"tls":1}]"#]
     }
 
-    /// What one hears who is not let in.
+    /// Returns the reason why the login is denied.
     fn denied(&self, to: To) -> String {
         match self.query(to).check() {
             Err(DatabaseError::Denied(_, why)) => why.to_string(),

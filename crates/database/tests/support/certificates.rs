@@ -4,13 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// An authority with a certificate for a server at this machine's address.
+/// An authority with a certificate for a server.
 pub(crate) struct Certificates {
     folder: tempfile::TempDir,
 }
 
 impl Certificates {
-    /// `names` are what the server's certificate stands for, as `IP:127.0.0.1` or `DNS:example.org`.
+    /// Makes the certificates. `names` are the names in the server's certificate, such as `IP:127.0.0.1` or
+    /// `DNS:example.org`.
     pub(crate) fn make(names: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let made = Self { folder };
@@ -44,7 +45,7 @@ impl Certificates {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// What a client trusts.
+    /// Returns the certificate of the authority, which a client trusts.
     pub(crate) fn authority(&self) -> PathBuf {
         self.path("ca.pem")
     }

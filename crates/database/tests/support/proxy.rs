@@ -1,7 +1,7 @@
-//! A way to a database server that is cut in a phase of a transaction, when a test wants it.
+//! A proxy to a database server that cuts the connection in a given phase of a transaction.
 //!
-//! It knows as much of the protocols as it takes to see the rows of a batch and a COMMIT go by, in
-//! the clear. Each connection has a thread for either direction.
+//! It parses only as much of the unencrypted protocols as is needed to recognise the rows of a batch and a COMMIT. Each
+//! connection has one thread per direction.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -9,33 +9,33 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::thread;
 
-/// Where in a transaction the way is cut, once.
+/// The phase of a transaction in which the connection is cut, once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// The server does not get the rows.
+    /// The server does not receive the rows.
     BeforeRows,
-    /// The server gets the rows, and nobody hears what it says of them.
+    /// The server receives the rows, and its answer is lost.
     AfterRows,
-    /// The server does not get the COMMIT.
+    /// The server does not receive the COMMIT.
     BeforeCommit,
-    /// The server gets one half of the COMMIT.
+    /// The server receives one half of the COMMIT.
     WithinCommit,
-    /// The server has committed, and nobody hears of it.
+    /// The server has committed, and its answer is lost.
     AfterCommit,
-    /// The client loses its connection, and the server gets the COMMIT when it is [released](Proxy::release).
+    /// The client loses its connection, and the server receives the COMMIT when it is [released](Proxy::release).
     LateCommit,
-    /// The same, of the commit of a server of PostgreSQL for its foreign tables.
+    /// As `AfterCommit`, for the commit of a PostgreSQL server on its foreign tables.
     AfterForeignCommit,
-    /// The server has committed and said so.
+    /// The server has committed and its answer has arrived.
     AfterAnswer,
-    /// The server does not get a letter for the table `dead` (PostgreSQL).
+    /// The server does not receive a dead letter for the table `dead` (PostgreSQL).
     BeforeLetter,
-    /// Nothing is cut: the server gets a BEGIN that it answers with an error.
+    /// Nothing is cut: the server receives a BEGIN that it answers with an error.
     FailedBegin,
-    /// The same, and nobody hears what it says of that and of the rows.
+    /// As `FailedBegin`, and the answers to the BEGIN and to the rows are lost.
     LostFailedBegin,
-    /// From the statement that ends like this on nothing passes in either direction, and nobody is
-    /// told: as behind a firewall that has forgotten the connection.
+    /// From the statement with this end on, nothing passes in either direction, without an error: as behind a firewall
+    /// that has dropped the connection from its table.
     Dark(&'static str),
 }
 
@@ -49,11 +49,11 @@ impl Cut {
         Self::AfterAnswer,
     ];
 
-    /// Whether these bytes, on their way to a server, are what it waits for.
+    /// Whether these bytes, sent to a server, trigger the cut.
     fn waits_for(self, bytes: &[u8]) -> bool {
         match self {
             Self::BeforeRows | Self::AfterRows => {
-                // PostgreSQL: BEGIN goes with the rows. MariaDB: COM_STMT_EXECUTE.
+                // PostgreSQL: BEGIN is sent with the rows. MariaDB: COM_STMT_EXECUTE.
                 place_of_begin(bytes).is_some() || bytes.get(4) == Some(&0x17)
             }
             Self::BeforeLetter => bytes.windows(18).any(|it| it == br#"insert into "dead""#),
@@ -69,23 +69,23 @@ impl Cut {
     }
 }
 
-/// Where a transaction of PostgreSQL begins.
+/// Returns the position of the start of a PostgreSQL transaction.
 fn place_of_begin(bytes: &[u8]) -> Option<usize> {
     bytes.windows(17).position(|it| it == b"begin read write;")
 }
 
-/// Without the NUL that PostgreSQL ends a statement with.
+/// Removes the NUL that ends a PostgreSQL statement.
 fn without_end(bytes: &[u8]) -> &[u8] {
     bytes.strip_suffix(b"\0").unwrap_or(bytes)
 }
 
-/// What becomes of the next that a server says on a connection.
+/// What happens to the next answer of a server on a connection.
 const PASS: u8 = 0;
 const DROP: u8 = 1;
 const PASS_AND_CUT: u8 = 2;
 const LOSE: u8 = 3;
 
-/// A way to a server.
+/// A proxy to a server.
 pub(crate) struct Proxy {
     port: u16,
     plan: Arc<Plan>,
@@ -96,17 +96,17 @@ struct Plan {
     armed: Mutex<Option<Cut>>,
     ways: Mutex<Vec<Weak<Way>>>,
     cuts: AtomicU32,
-    /// Connections are closed as soon as they are made.
+    /// New connections are closed immediately.
     closed: AtomicBool,
-    /// Connections that were made.
+    /// The number of connections that were made.
     connections: AtomicU32,
-    /// What is held on its way to a server may go on.
+    /// Data that is held back may be sent to the server.
     is_released: Mutex<bool>,
     released: Condvar,
 }
 
 impl Proxy {
-    /// A way to a server on this machine. It stays open as long as this process lives.
+    /// Starts a proxy to a server on this machine. It runs until this process ends.
     pub(crate) fn to(server: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -118,7 +118,7 @@ impl Proxy {
                 if shared.closed.load(Ordering::SeqCst) {
                     continue;
                 }
-                // Without a server the client sees its connection close.
+                // Without a server the client's connection is closed.
                 let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else { continue };
                 Way { client, server, answer: AtomicU8::new(PASS) }.open(&shared);
             }
@@ -130,12 +130,12 @@ impl Proxy {
         self.port
     }
 
-    /// Cuts the connection on which this happens next.
+    /// Cuts the next connection on which this happens.
     pub(crate) fn cut(&self, cut: Cut) {
         *self.plan.armed.lock().unwrap() = Some(cut);
     }
 
-    /// Cuts all connections that are open, now.
+    /// Cuts all open connections immediately.
     pub(crate) fn cut_all(&self) {
         let ways = std::mem::take(&mut *self.plan.ways.lock().unwrap());
         for way in ways.iter().filter_map(Weak::upgrade) {
@@ -144,36 +144,36 @@ impl Proxy {
         }
     }
 
-    /// Cuts all connections and closes each new one at once, until it is opened again.
+    /// Cuts all connections, and closes each new one immediately until [`open`](Self::open) is called.
     pub(crate) fn close(&self) {
         self.plan.closed.store(true, Ordering::SeqCst);
         self.cut_all();
     }
 
-    /// Lets new connections through again.
+    /// Accepts new connections again.
     pub(crate) fn open(&self) {
         self.plan.closed.store(false, Ordering::SeqCst);
     }
 
-    /// Lets a COMMIT that is late reach its server.
+    /// Sends a late COMMIT to its server.
     pub(crate) fn release(&self) {
         *self.plan.is_released.lock().unwrap() = true;
         self.plan.released.notify_all();
     }
 
-    /// How many connections were made so far.
+    /// Returns the number of connections so far.
     pub(crate) fn connections(&self) -> u32 {
         self.plan.connections.load(Ordering::SeqCst)
     }
 
-    /// How often it was cut, or is about to be.
+    /// Returns the number of cuts, including one that is about to happen.
     pub(crate) fn cuts(&self) -> u32 {
         self.plan.cuts.load(Ordering::SeqCst)
     }
 }
 
 impl Plan {
-    /// The cut that these bytes are the occasion of.
+    /// Returns the cut that these bytes trigger.
     fn take(&self, bytes: &[u8]) -> Option<Cut> {
         let taken = self.armed.lock().unwrap().take_if(|cut| cut.waits_for(bytes));
         self.cuts.fetch_add(u32::from(taken.is_some()), Ordering::SeqCst);
@@ -190,7 +190,7 @@ struct Way {
 
 impl Way {
     fn open(self, plan: &Arc<Plan>) {
-        // Nothing is to wait for more of it.
+        // No data is delayed.
         for side in [&self.client, &self.server] {
             let _ = side.set_nodelay(true);
         }

@@ -1,8 +1,8 @@
-//! Real database servers for tests: in a folder of their own, on a port that was free, gone with the
-//! process that started them, however that ends.
+//! Real database servers for tests: in a temporary directory, on a free port, ended together with the process that
+//! started them, however that process ends.
 //!
-//! They come from the Debian packages `postgresql` and `mariadb-server`, and neither runs as root:
-//! then they run as the users that the packages make.
+//! They come from the Debian packages `postgresql` and `mariadb-server`. Neither runs as root: started by root, they
+//! run as the users that the packages create.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// How long a server may take for anything. It decides no test but those that fail.
+/// The maximum time for any operation of a server. It only affects tests that fail.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Starts a program, says its process id, and ends it with the signal `$1` as soon as nobody holds
-/// our standard input open: then whoever wanted it is gone.
-/// A signal to the whole group of processes ends it as well. Then removes the folder `$2`, if one is named.
+/// Starts a program, prints its process id, and ends it with the signal `$1` when standard input is closed: then the
+/// process that started it has ended. A signal to the whole process group ends it as well. Then removes the directory
+/// `$2`, if one is given.
 const KEEPER: &str = r#"
 trap : HUP INT TERM
 signal=$1; folder=$2; shift 2
@@ -31,7 +31,7 @@ wait $!
 [ -z "$folder" ] || rm -rf "$folder"
 "#;
 
-/// Which server.
+/// The kind of server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Postgres,
@@ -43,9 +43,9 @@ pub(crate) struct Server {
     pub(crate) kind: Kind,
     pub(crate) port: u16,
     folder: PathBuf,
-    /// Removed with it, where it is its own.
+    /// The directory is removed when this is dropped, if it is temporary.
     _owned: Option<TempDir>,
-    /// It is never dropped, and the keeper removes its folder.
+    /// The server is never dropped, and the supervising shell removes its directory.
     forever: bool,
     settings: Vec<String>,
     running: Option<Running>,
@@ -59,24 +59,24 @@ struct Running {
 }
 
 impl Server {
-    /// A fresh server with these settings besides its defaults, written `name=value`.
+    /// Starts a fresh server with these settings in addition to its defaults, written `name=value`.
     pub(crate) fn start(kind: Kind, settings: &[&str]) -> Self {
         let owned = Self::own_folder();
         let folder = owned.path().to_owned();
         Self::start_in(kind, settings, folder, Some(owned), false)
     }
 
-    /// A fresh server that lives as long as this process.
+    /// Starts a fresh server that runs until this process ends.
     pub(crate) fn start_forever(kind: Kind) -> Self {
         Self::start_in(kind, &[], Self::own_folder().keep(), None, true)
     }
 
-    /// One that is not started yet, for those who have to give it files and settings first.
+    /// Prepares a server without starting it, for tests that must add files and settings first.
     pub(crate) fn prepare_forever(kind: Kind) -> Self {
         Self::prepare(kind, &[], Self::own_folder().keep(), None, true)
     }
 
-    /// A fresh server with its files in a folder that somebody else removes.
+    /// Starts a fresh server with its files in a directory that the caller removes.
     pub(crate) fn start_on(kind: Kind, settings: &[&str], folder: &Path) -> Self {
         Self::start_in(kind, settings, folder.to_owned(), None, false)
     }
@@ -111,7 +111,7 @@ impl Server {
         server
     }
 
-    /// Gives it a file that nobody else may read, under its folder, and says where that is.
+    /// Writes a file that no other user may read into the server's directory. Returns its path.
     pub(crate) fn give(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.folder.join(name);
         fs::write(&path, bytes).unwrap();
@@ -120,12 +120,12 @@ impl Server {
         path
     }
 
-    /// Settings that hold from its next start on.
+    /// Adds settings that apply from the next start on.
     pub(crate) fn set(&mut self, settings: &[&str]) {
         self.settings.extend(settings.iter().map(|&it| it.to_owned()));
     }
 
-    /// Whom it runs as where we are root.
+    /// Returns the user that the server runs as if this process is root.
     fn user(&self) -> &'static str {
         match self.kind {
             Kind::Postgres => "postgres",
@@ -137,7 +137,7 @@ impl Server {
         self.folder.join("data")
     }
 
-    /// The folder of its files.
+    /// Returns the directory of its files.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -157,7 +157,8 @@ impl Server {
                 let mut command = as_user(self.user(), &program, &[&self.folder, &self.data()]);
                 command.args(["--no-defaults", "--auth-root-authentication-method=normal"]);
                 command.args(["--skip-test-db", &format!("--datadir={data}")]);
-                // Else two that are made at once meet in the system's folder.
+                // Otherwise two servers that are created at the same time would conflict in the system's temporary
+                // directory.
                 command.arg(format!("--tmpdir={}", self.folder.display()));
                 command
             }
@@ -165,7 +166,7 @@ impl Server {
         succeed(&mut command);
     }
 
-    /// Starts it where it does not run, and waits until it answers.
+    /// Starts the server, which must not be running, and waits until it answers.
     pub(crate) fn restart(&mut self) {
         assert!(self.running.is_none(), "it runs");
         let since = Instant::now();
@@ -181,7 +182,7 @@ impl Server {
                 assert!(since.elapsed() < PATIENCE, "it does not answer:\n{}", self.log());
                 pause();
             }
-            // Its port was taken meanwhile, or what a killed one left is not gone yet.
+            // Its port was taken in between, or the remains of a killed server still exist.
             self.running = None;
             pause();
         }
@@ -219,7 +220,7 @@ impl Server {
         keeper.arg(if self.forever { self.folder.as_os_str() } else { "".as_ref() });
         keeper.arg(server.get_program());
         keeper.args(server.get_args());
-        // Neither may hold a folder that is about to go.
+        // Neither process may stay in a directory that is about to be removed.
         keeper.current_dir("/");
         let mut keeper = keeper
             .stdin(Stdio::piped())
@@ -234,7 +235,7 @@ impl Server {
         Running { keeper, stdin, pid }
     }
 
-    /// Its main process.
+    /// Returns the id of its main process.
     pub(crate) fn pid(&self) -> u32 {
         self.running.as_ref().expect("it runs").pid
     }
@@ -244,12 +245,12 @@ impl Server {
             .is_ok_and(|stat| stat.rsplit(") ").next().is_some_and(|it| !it.starts_with('Z')))
     }
 
-    /// Whether it answers, or has given up.
+    /// Whether the server answers, or has ended.
     pub(crate) fn answers_or_is_gone(&self) -> bool {
         !self.is_alive() || self.answers()
     }
 
-    /// Starts it again where it has given up.
+    /// Starts the server again if it has ended.
     pub(crate) fn revive(&mut self) {
         if !self.is_alive() {
             self.kill();
@@ -265,17 +266,17 @@ impl Server {
         self.folder.join("log")
     }
 
-    /// What it wrote.
+    /// Returns the content of its log.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.log_path()).unwrap_or_default()
     }
 
-    /// Ends it like a machine that loses its power.
+    /// Ends the server as a power failure would.
     pub(crate) fn kill(&mut self) {
         self.end("KILL");
     }
 
-    /// Ends it at once, cutting off what runs.
+    /// Ends the server immediately, together with the running statements.
     pub(crate) fn stop_at_once(&mut self) {
         self.end(if self.kind == Kind::Postgres { "QUIT" } else { "TERM" });
     }
@@ -295,7 +296,7 @@ impl Server {
         let _ = running.keeper.wait();
     }
 
-    /// The database that is always there.
+    /// Returns the name of the database that always exists.
     fn base(&self) -> &'static str {
         match self.kind {
             Kind::Postgres => "postgres",
@@ -303,7 +304,7 @@ impl Server {
         }
     }
 
-    /// The server's own client, which has nothing to do with ours.
+    /// Returns a command of the server's client program, which is independent of the code under test.
     fn client(&self, database: &str, sql: &str) -> Command {
         let port = self.port.to_string();
         let mut command;
@@ -333,19 +334,19 @@ impl Server {
         command
     }
 
-    /// Runs statements in a database and returns the lines that they give, values with `|` between.
+    /// Runs statements in a database and returns the lines of their results, with values separated by `|`.
     pub(crate) fn run(&self, database: &str, sql: &str) -> Vec<String> {
         let output = succeed(&mut self.client(database, sql));
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         text.lines().map(|line| line.replace('\t', "|")).collect()
     }
 
-    /// Starts statements in a session of their own, which ends with it.
+    /// Starts statements in a separate session, which ends after them.
     pub(crate) fn session(&self, database: &str, sql: &str) -> Child {
         self.client(database, sql).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
-    /// Makes a database, and gives the words that the settings use for it.
+    /// Creates a database, and returns its target for the settings.
     pub(crate) fn database(&self, name: &str) -> String {
         let letters = match self.kind {
             Kind::Postgres => "",
@@ -355,7 +356,7 @@ impl Server {
         self.target(name)
     }
 
-    /// The words that the settings use for a database.
+    /// Returns the target of a database for the settings.
     pub(crate) fn target(&self, name: &str) -> String {
         match self.kind {
             Kind::Postgres => format!("postgres://roadstead@127.0.0.1:{}/{name}", self.port),
@@ -379,7 +380,7 @@ fn pause() {
     std::thread::park_timeout(Duration::from_millis(20));
 }
 
-/// Waits until this holds, and fails where it never does.
+/// Waits until this holds, and fails if it never does.
 pub(crate) fn eventually(what: &str, holds: impl Fn() -> bool) {
     let since = Instant::now();
     while !holds() {
@@ -392,7 +393,7 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// Debian keeps PostgreSQL's own programs beside the search path.
+/// Returns the path of a program of PostgreSQL. Debian keeps these outside the search path.
 fn postgres_program(name: &str) -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> =
@@ -401,7 +402,7 @@ fn postgres_program(name: &str) -> PathBuf {
     found.pop().unwrap_or_else(|| PathBuf::from(name))
 }
 
-/// A command as that user where we are root, who then owns these files.
+/// Returns a command that runs as this user if this process is root. The user then owns these files.
 fn as_user(user: &str, program: &Path, owned: &[&Path]) -> Command {
     if !rustix::process::geteuid().is_root() {
         return Command::new(program);

@@ -1,12 +1,12 @@
-//! A small disk of its own for a test, which can be filled.
+//! A small file system for a test, which can be filled.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-/// Mounts a tmpfs of `$1` MiB at `$2`, says so, and takes it away as soon as nobody holds our
-/// standard input open: then whoever wanted it is gone.
+/// Mounts a tmpfs of `$1` MiB at `$2`, reports that, and unmounts it when standard input is closed: then the process
+/// that started it has ended.
 const KEEPER: &str = r#"
 trap : HUP INT TERM
 mount -t tmpfs -o "size=$1m,mode=0755" tmpfs "$2" || exit 1
@@ -16,7 +16,7 @@ umount -l "$2"
 rmdir "$2"
 "#;
 
-/// A mounted disk, gone with the process that wanted it, however that ends.
+/// A mounted file system. It is removed together with the process that mounted it, however that process ends.
 pub(crate) struct Tmpfs {
     folder: PathBuf,
     keeper: Child,
@@ -24,10 +24,10 @@ pub(crate) struct Tmpfs {
 }
 
 impl Tmpfs {
-    /// A disk of so many MiB.
+    /// Mounts a file system of this size in MiB.
     ///
     /// # Errors
-    /// What the system says to those who may not mount.
+    /// Returns the error of the system if this process may not mount.
     pub(crate) fn mount(megabytes: u32) -> Result<Self, String> {
         let folder = tempfile::Builder::new().prefix("roadstead-disk-").tempdir().unwrap().keep();
         let mut keeper = Command::new("sh")
@@ -58,14 +58,14 @@ impl Tmpfs {
         self.folder.join("ballast")
     }
 
-    /// Leaves no room on it.
+    /// Fills the file system completely.
     pub(crate) fn fill(&self) {
         let mut ballast = fs::File::create(self.ballast()).unwrap();
         let zeros = vec![0; 1 << 16];
         while ballast.write_all(&zeros).is_ok() {}
     }
 
-    /// Takes away what [`fill`](Self::fill) left there.
+    /// Removes the data of [`fill`](Self::fill).
     pub(crate) fn make_room(&self) {
         fs::remove_file(self.ballast()).unwrap();
     }

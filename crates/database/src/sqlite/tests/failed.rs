@@ -2,7 +2,7 @@ use std::thread;
 
 use super::*;
 
-/// Longer than any test may last: where it is set, only something else can end the waiting.
+/// Longer than any test may take. With this limit, only another event can end the wait.
 const FOREVER: Duration = Duration::from_secs(3600);
 
 /// Another connection that holds the lock for writing.
@@ -82,7 +82,7 @@ fn a_statement_without_end_can_be_stopped() {
     let stopper = thread::spawn({
         let stop = stop.clone();
         move || {
-            // Once the lock is taken, the statement runs.
+            // When the lock is taken, the statement runs.
             while looker.execute_batch("begin immediate; rollback").is_ok() {
                 thread::yield_now();
             }
@@ -92,7 +92,7 @@ fn a_statement_without_end_can_be_stopped() {
     let answers = serve_until(&mut handler, &batch([hit(10), hit(11)]), &stop);
     stopper.join().unwrap();
     for answer in answers {
-        // The thread may see the lock a moment before the statement is started.
+        // The thread may see the lock a moment before the statement starts.
         let expected =
             ["!database stopped before the commit", "!database stopped while a statement ran (9)"];
         assert!(expected.contains(&&*answer), "{answer}");
@@ -126,7 +126,7 @@ fn a_full_disk_fails_the_rows_that_do_not_fit_and_smaller_ones_are_stored() {
     let place = Place::new();
     let mut handler = place.handler();
     assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
-    // Reported as SQLITE_FULL, like a disk without room.
+    // Reported as SQLITE_FULL, like a full disk.
     pragma(&mut handler, "pragma max_page_count = 20");
     let large = |id| format!(r#"{{"id":{id},"path":"{}","status":0}}"#, "x".repeat(100_000));
     let bodies: Vec<_> = (2..9).map(large).chain(["x".to_owned(), hit(9)]).collect();

@@ -1,4 +1,4 @@
-//! The file is removed, replaced or truncated while a connection holds it open.
+//! Tests in which the file is removed, replaced or truncated while a connection has it open.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::*;
 
-/// A table that nothing but the test makes, so that a missing file stays missing.
+/// A table that only the test creates, so that a missing file stays missing.
 fn without_create() -> Place {
     let mut place = Place::new();
     let made = Connection::open(place.path()).unwrap();
@@ -27,7 +27,7 @@ fn remove(path: &Path) {
     }
 }
 
-/// Another database with the same table, moved to `path`, beside the log of the old one.
+/// Moves another database with the same table to `path`, next to the log of the old one.
 fn replace_without_log(path: &Path) {
     let new = beside(path, ".new");
     let made = Connection::open(&new).unwrap();
@@ -36,7 +36,7 @@ fn replace_without_log(path: &Path) {
     fs::rename(new, path).unwrap();
 }
 
-/// The same, and the old log is removed.
+/// The same, and removes the old log.
 fn replace(path: &Path) {
     replace_without_log(path);
     fs::remove_file(beside(path, "-wal")).unwrap();
@@ -58,7 +58,7 @@ fn cut(path: &Path, part: u64) {
     file.set_len(file.metadata().unwrap().len() / part).unwrap();
 }
 
-/// What happens to the file between two batches.
+/// A change of the file between two batches.
 type Change = fn(&Path);
 
 const CHANGES: [(&str, Change); 10] = [
@@ -74,7 +74,7 @@ const CHANGES: [(&str, Change); 10] = [
     ("its index removed", |path| fs::remove_file(beside(path, "-shm")).unwrap()),
 ];
 
-/// The file in a folder of its own below the one of the test.
+/// Moves the file into a subdirectory of the test's directory.
 fn in_a_folder(mut place: Place) -> Place {
     let folder = place.path().with_file_name("folder");
     fs::create_dir(&folder).unwrap();
@@ -305,7 +305,7 @@ fn a_query_reads_the_file_that_is_there() {
 fn a_log_beside_a_missing_database_is_kept_by_connections_that_did_not_see_the_move() {
     let place = Place::new();
     let path = place.path();
-    // A log that nobody has open, as a daemon leaves it that was killed.
+    // A log that no process has open, as a killed daemon leaves it.
     let log = beside(&path, "-wal");
     fs::write(&log, b"rows that were acknowledged").unwrap();
     let error = factory(place.options).unwrap().check().unwrap_err().to_string();
@@ -326,7 +326,7 @@ fn another_pool_does_not_use_the_log_of_a_file_that_was_replaced() {
         replace_without_log(&path);
         let bytes = fs::read(&log).unwrap();
         if is_noticed {
-            // Its connection is closed, and nothing else of its pool is left.
+            // The connection of this pool is closed, and nothing else of the pool is left.
             assert!(serve(&mut first, [hit(2)])[0].starts_with("!database "));
             drop(first);
             first = Place::new().handler();

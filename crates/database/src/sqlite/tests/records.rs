@@ -1,4 +1,4 @@
-//! Records that are no JSON.
+//! Records that are not JSON.
 
 use super::*;
 use crate::DatabaseError;

@@ -29,7 +29,7 @@ fn what_is_no_record_is_told_apart_from_a_row_that_lacks_something() {
     assert_eq!(place.rows(), ["8 /8 NULL"]);
 }
 
-/// A batch of eight of which `poison` are not accepted.
+/// Serves a batch of eight rows, of which `poison` are not accepted.
 fn poisoned(place: &Place, poison: &[usize], bad: &str, refusal: &str) {
     let mut handler = place.handler();
     let bodies =
@@ -99,8 +99,8 @@ fn a_row_that_undoes_the_whole_transaction_costs_its_neighbours_nothing() {
 
 #[test]
 fn nothing_stays_of_a_row_that_failed_half_way() {
-    // Each statement makes two rows. Of the bad one the first is stored before the second fails,
-    // and FAIL would keep it.
+    // Each statement makes two rows. The first row of the bad one is stored before the second fails, and FAIL would
+    // keep it.
     let half = "insert or fail into hits \
                 select :id + value, iif(value = 1 and :status = 404, null, :path), :status from two";
     let mut place = Place::statement(half);

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Looks into the file at the moment of each answer.
+/// Reads the file at the moment of each answer.
 struct Witness {
     path: PathBuf,
     seen: Vec<usize>,
@@ -122,7 +122,7 @@ fn an_acknowledgement_never_names_one_column_with_the_value_of_another() {
         let answers = serve(&mut handler, [hit(2), hit(3)]);
         let text = "!database the columns that the statement returns have changed";
         assert_eq!(answers, [text; 2], "{change}");
-        // From the next batch on, acknowledgements are made for the columns that there are now.
+        // From the next batch on, acknowledgements are made for the current columns.
         assert_eq!(serve(&mut handler, [hit(4)]), [expected]);
     }
 }

@@ -1,4 +1,4 @@
-//! The write-ahead log or its index is truncated while a connection holds it open.
+//! Tests in which the write-ahead log or its index is truncated while a connection has it open.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ fn cut(path: &Path, bytes: u64) {
     fs::OpenOptions::new().write(true).open(path).unwrap().set_len(bytes).unwrap();
 }
 
-/// The files as they are, copied without closing anything: what a killed process leaves.
+/// Copies the files without closing a connection: the state that a killed process leaves.
 fn left_by_a_kill(place: &Place) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("copy.db");
@@ -119,7 +119,7 @@ fn checkpoints_under_load_fail_nothing() {
         }
     });
     for id in 1..=300 {
-        // A lock that is held meanwhile is no failure of the log.
+        // A lock that is held in between is not a failure of the log.
         loop {
             let answer = serve(&mut handler, [hit(id)]).remove(0);
             if !answer.starts_with("!database locked") {
