@@ -1,8 +1,8 @@
-//! A TCP server whose handler answers N bytes: a program that embeds Roadstead.
+//! A TCP server whose handler answers with N bytes: an example of a program that embeds Roadstead.
 //!
 //! ```text
 //! cargo run --release --example handler                            # serves its own clients, once
-//! cargo run --release --example handler -- --server --port 8000    # only serves, until it is ended
+//! cargo run --release --example handler -- --server --port 8000    # only serves, until it is stopped
 //! cargo run --release --example handler -- --clients 100 --size 1024 --port 8000
 //! ```
 
@@ -61,7 +61,7 @@ fn serve(arguments: &Arguments) -> Result<Running, Box<dyn std::error::Error>> {
     );
     let reply = Slice::from(&vec![b'x'; *size][..]);
     let server = Embed::from_text(&text)?
-        // Before anything is done with a connection; here, as for a machine that serves itself.
+        // This is called before a connection is processed. Here it admits only clients of this machine.
         .admit(|_listener, peer| match peer {
             Peer::Internet(address) => address.ip().is_loopback(),
             Peer::Local | Peer::Inside => true,
@@ -74,7 +74,7 @@ fn serve(arguments: &Arguments) -> Result<Running, Box<dyn std::error::Error>> {
     Ok(server)
 }
 
-/// As many clients as were asked for connect, read until the end, and connect again.
+/// Runs the requested number of clients: each connects, reads until the end, and connects again.
 fn clients(to: SocketAddr, arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
     let replies = AtomicU64::new(0);
     let (begun, window) = (Instant::now(), Duration::from_millis(arguments.milliseconds));

@@ -1,5 +1,5 @@
-//! A pool of handlers each of which has a database connection of its own, opened on its thread and
-//! kept there: lines in, a query for each, its result out.
+//! A pool of handlers with one database connection each. The connection is opened on the thread of the handler and
+//! stays there. Each line is a query, and the reply is its result.
 //!
 //! ```text
 //! printf 'ant\nbee\n' | nc -N 127.0.0.1 PORT      # after: --server --port PORT
@@ -23,7 +23,7 @@ struct Words {
 
 impl Factory for Words {
     fn open(&self) -> Result<Box<dyn Handler>, HandlerError> {
-        // What fails here is logged and tried again, after a pause that doubles.
+        // An error here is logged, and the open is tried again after a pause that doubles.
         let failed = |error: rusqlite::Error| HandlerError::Open(error.to_string().into());
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
         Ok(Box::new(Word(Connection::open_with_flags(&self.file, flags).map_err(failed)?)))

@@ -1,5 +1,5 @@
-//! A server of lines whose handler answers each with itself: what the way through Roadstead and a
-//! thread costs by itself. Serves until it is ended.
+//! A server of lines whose handler echoes each line. It shows the cost of Roadstead and a handler thread alone. It
+//! serves until it is stopped.
 //!
 //! ```text
 //! cargo run --release --example handler_echo

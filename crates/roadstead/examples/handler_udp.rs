@@ -1,4 +1,4 @@
-//! As `handler.rs`, over UDP: each datagram is a request, its reply N bytes in one datagram.
+//! The same as `handler.rs`, over UDP: each datagram is a request, and its reply is N bytes in one datagram.
 //!
 //! ```text
 //! cargo run --release --example handler_udp -- --clients 10 --size 512
@@ -56,7 +56,7 @@ fn serve(arguments: &Arguments) -> Result<Running, Box<dyn std::error::Error>> {
     Ok(server)
 }
 
-/// Each client asks, waits for its reply, and asks again.
+/// Each client sends a request, waits for its reply, and repeats this.
 fn clients(to: SocketAddr, arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
     let (begun, window) = (Instant::now(), Duration::from_millis(arguments.milliseconds));
     let count = std::thread::scope(|scope| {

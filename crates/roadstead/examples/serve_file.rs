@@ -1,6 +1,5 @@
-//! Serves a configuration file without the daemon around it: no keeper, no admin address, no
-//! access log. For pools of servers, and for tools that cannot look into a process with a keeper,
-//! as valgrind.
+//! Serves a configuration file without the rest of the daemon: no supervisor, no admin address, no access log. It is
+//! meant for pools of servers, and for tools that cannot examine a process with a supervisor, such as valgrind.
 //!
 //! ```text
 //! cargo run --release --example serve_file -- FILE

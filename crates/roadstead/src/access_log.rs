@@ -1,4 +1,4 @@
-//! The thread that writes the access log, so that no disk and no pipe stops a loop.
+//! Writes the access log on a thread of its own, so that a slow disk or pipe never blocks an event loop.
 
 mod open;
 
@@ -15,12 +15,12 @@ use settings::LogTarget;
 
 use open::open_log;
 
-/// Bytes of lines that wait to be written.
+/// The maximum number of bytes in lines that wait to be written.
 const BYTES_MAX: usize = 4 << 20;
-/// How long the end of the daemon waits for lines to be written.
+/// How long the daemon waits at its end for the remaining lines to be written.
 const END_MAX: Duration = Duration::from_secs(2);
 
-/// Where lines go.
+/// The destination of the lines.
 enum Target {
     File(PathBuf, File),
     Stdout(io::Stdout),
@@ -44,7 +44,7 @@ impl Target {
         }
     }
 
-    /// Opens the file anew; the old one serves on where that fails.
+    /// Reopens the file. On an error the old file is kept.
     fn reopen(&mut self) {
         let Self::File(path, file) = self else { return };
         match open_log(path) {
@@ -59,20 +59,20 @@ impl Target {
     }
 }
 
-/// The log's thread as the rest of the daemon sees it.
+/// The handle of the thread for the rest of the daemon.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessLog {
     reopen: Arc<AtomicBool>,
-    /// Keeps the thread, until the end.
+    /// The thread runs until this sink and its clones are dropped.
     sink: Arc<Mutex<Option<LogSink>>>,
     ended: Arc<Mutex<Receiver<()>>>,
 }
 
 impl AccessLog {
-    /// Starts the thread, and returns where shards send their lines.
+    /// Starts the thread, and returns the sink to which shards send their lines.
     ///
     /// # Errors
-    /// When the file cannot be opened, or no thread can be started.
+    /// The file cannot be opened, or the thread cannot be started.
     pub(crate) fn start(to: &LogTarget) -> io::Result<(Self, LogSink)> {
         let mut target = Target::open(to)?;
         let (sink, mut source) = LogSink::new(BYTES_MAX);
@@ -81,7 +81,7 @@ impl AccessLog {
         let wanted = Arc::clone(&reopen);
         std::thread::Builder::new().name("access-log".to_owned()).spawn(move || {
             write_all(&mut target, &mut source, &wanted);
-            // Nobody may wait for it any more.
+            // The receiver may be gone.
             let _ = end.send(());
         })?;
         let log = Self {
@@ -92,7 +92,7 @@ impl AccessLog {
         Ok((log, sink))
     }
 
-    /// The file was moved: lines from now on go to one of its name.
+    /// Reopens the log by its name, because the file was moved.
     pub(crate) fn reopen(&self) {
         self.reopen.store(true, Ordering::Relaxed);
         if let Some(sink) = &*self.sink.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -100,7 +100,7 @@ impl AccessLog {
         }
     }
 
-    /// Waits, though not for ever, until all lines are written. Shards are gone by then.
+    /// Waits until all lines are written, at most [`END_MAX`]. The shards have ended before this call.
     pub(crate) fn finish(&self) {
         self.sink.lock().unwrap_or_else(PoisonError::into_inner).take();
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
@@ -120,7 +120,7 @@ fn write_all(target: &mut Target, source: &mut LogSource, reopen: &AtomicBool) {
         if batch.bytes.is_empty() {
             continue;
         }
-        // What was written in part must not run into the next line.
+        // A line that was written only in part must not run into the next line.
         let begun = if torn { target.write(b"\n") } else { Ok(()) };
         match begun.and_then(|()| target.write(&batch.bytes)) {
             Ok(()) => torn = false,

@@ -1,4 +1,4 @@
-//! The admin address of a configuration: its secrets read and its names looked up.
+//! Prepares the admin address of a configuration: reads its secrets and looks up its names.
 
 use std::fs::Metadata;
 use std::io;
@@ -8,19 +8,19 @@ use std::path::Path;
 use control::AdminSettings;
 use settings::Secret;
 
-/// An option that cannot be used, and why.
+/// An option of `[admin]` that cannot be used, and the reason.
 #[derive(Debug)]
 pub(crate) struct Unusable {
-    /// The option of `[admin]`.
+    /// The option.
     pub(crate) option: &'static str,
-    /// What is wrong with it.
+    /// The reason.
     pub(crate) message: String,
 }
 
 /// Reads the token and looks up the group.
 ///
 /// # Errors
-/// The first that cannot be used. Nothing of the token is shown.
+/// The first option that cannot be used. The message contains no part of the token.
 pub(crate) fn admin_settings(admin: &settings::Admin) -> Result<AdminSettings, Unusable> {
     let settings::Admin { listen, token, group, allowed_hosts, max_connections, header_timeout } =
         admin.clone();
@@ -44,12 +44,13 @@ pub(crate) fn admin_settings(admin: &settings::Admin) -> Result<AdminSettings, U
     Ok(AdminSettings { listen, token, group, allowed_hosts, max_connections, header_timeout })
 }
 
-/// A secret of the daemon from the place that names it, without the line end at its end.
+/// Reads a secret of the daemon, without the line end at its end.
 fn read_secret(secret: &Secret) -> Result<String, String> {
     read(secret, gateway::read_secret_file).map(|(text, _)| text)
 }
 
-/// A secret of a command, with the owner of the file that it was read from: the daemon may be another user's.
+/// Reads a secret of a command. Also returns the owner of the file that it was read from, because the daemon may run as
+/// another user.
 pub(crate) fn read_secret_of(secret: &Secret) -> Result<(String, Option<u32>), String> {
     read(secret, |path| {
         let (bytes, found) = paths::read(path)?;

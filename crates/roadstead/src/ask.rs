@@ -1,4 +1,4 @@
-//! `ask`: one request to a pool of a running daemon, through its admin address.
+//! `ask`: sends one request to a pool of a running daemon, through its admin address.
 
 use std::fmt;
 use std::io::{self, IsTerminal, Read, Write};
@@ -14,26 +14,27 @@ use settings::Secret;
 
 use crate::admin::read_secret_of;
 
-/// How long the daemon may take, a little longer than it allows itself.
+/// How long the daemon may take. This is slightly longer than the limit of the daemon itself.
 const WAIT_MAX: Duration = Duration::from_secs(130);
 
-/// Bytes of an answer: the status and the metrics of the largest installations have a few of these MiB.
+/// The maximum size of a response in bytes. Status and metrics of the largest installations have a few MiB.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug)]
 pub enum AskError {
-    /// Nobody listens there, or the connection broke.
+    /// No process listens at the address, or the connection failed.
     Connection(String, io::Error),
     /// The token cannot be read.
     Token(String),
-    /// What answers there does not speak HTTP as the admin address does.
+    /// The response is not the HTTP of an admin address.
     NotAdmin(String),
-    /// It answers with more than an admin address has to say.
+    /// The response is larger than the responses of an admin address.
     TooLong(String),
-    /// Another user listens there, or nobody who is known, and would get the token or the request.
+    /// Another user, or a process of an unknown user, listens at the address and would receive the token or the
+    /// request.
     Stranger(String, Option<u32>),
-    /// The kernel did not say who listens there.
+    /// The kernel did not report which user listens at the address.
     Unknown(String, io::Error),
 }
 
@@ -71,7 +72,7 @@ impl fmt::Display for AskError {
 
 impl std::error::Error for AskError {}
 
-/// What the admin address said.
+/// A response of the admin address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
     /// The HTTP status.
@@ -81,7 +82,7 @@ pub struct Said {
 }
 
 impl Said {
-    /// The body for a terminal: characters that it would obey, or not show, are escaped.
+    /// Returns the body for a terminal: control characters and invisible characters are escaped.
     pub(crate) fn visible(&self) -> String {
         exchange::visible(&String::from_utf8_lossy(&self.body)).into_owned()
     }
@@ -93,40 +94,41 @@ pub struct AdminArgs {
     /// The admin address of the daemon: HOST:PORT, or unix:/path.
     #[arg(long, default_value = "127.0.0.1:7070", value_name = "ADDRESS", global = true)]
     pub admin: String,
-    /// Where the token of the admin address is: `env:NAME` or `file:PATH`. For a loopback port without a
-    /// configured token it is not needed: the daemon keeps one in a file of its user. None is sent to a Unix
-    /// socket, which shows the daemon who asks.
+    /// Where to read the token of the admin address: `env:NAME` or `file:PATH`. Not needed for a loopback port without
+    /// a configured token, because the daemon stores a token in a file of its user. No token is sent to a Unix socket,
+    /// because the daemon gets the user of the caller from the kernel.
     #[arg(long, value_name = "env:NAME|file:PATH", global = true)]
     pub admin_token: Option<String>,
-    /// The user, as a number, that the daemon runs as. On a loopback port a token or a request is sent only
-    /// if that user, root, the user of this command or the owner of the token's file listens there; on a Unix
-    /// socket a request also if the owner of its directory does.
+    /// The numeric id of the user that the daemon runs as. On a loopback port, a token or a request that changes
+    /// something is sent only if this user, root, the user of this command or the owner of the token's file listens
+    /// there. On a Unix socket, the owner of its directory is accepted too.
     #[arg(long, value_name = "UID", global = true)]
     pub admin_user: Option<u32>,
 }
 
-/// A token, and who may hear it on a loopback port besides root and the user of this process.
+/// A token, and the users who may receive it on a loopback port besides root and the user of this process.
 pub(crate) struct Token {
     text: String,
     users: Vec<u32>,
 }
 
 impl Token {
-    /// The owner of a file may read it anyway. Nothing but a token is taken: whoever listens gets it.
+    /// Reads a token. The owner of its file may receive it, because that user can read the file. Contents that are not
+    /// a valid token are rejected, because the token is sent to the process that listens.
     pub(crate) fn read(secret: &Secret) -> Result<Self, String> {
         let (text, owner) = read_secret_of(secret)?;
         control::check_token(&text).map_err(|fault| format!("what is there {fault}"))?;
         Ok(Self { text, users: owner.into_iter().collect() })
     }
 
-    /// The token of the daemon at an address, as it keeps it in a file of its user.
+    /// Returns the token that the daemon at this address stores in a file of its user.
     fn drawn(address: SocketAddr) -> Option<Self> {
         let (text, owner) = control::local_token(address)?;
         Some(Self { text, users: vec![owner] })
     }
 }
 
-/// Whether those who listen on a loopback address are root, the user of this process or among `users`.
+/// Checks that each user who listens on a loopback address is root, the user of this process or one of `users`.
 fn admit(admin: &str, users: &[u32], listeners: &[u32]) -> Result<(), AskError> {
     let own = rustix::process::geteuid().as_raw();
     let is_known = |user: &&u32| **user == 0 || **user == own || users.contains(user);
@@ -138,10 +140,10 @@ fn admit(admin: &str, users: &[u32], listeners: &[u32]) -> Result<(), AskError> 
 }
 
 impl AdminArgs {
-    /// One exchange with the admin address.
+    /// Sends one request to the admin address and returns the response.
     ///
     /// # Errors
-    /// When the token cannot be read, or as for [`request`].
+    /// The token cannot be read, or the request fails as in [`request`].
     pub fn request(&self, method: &str, path: &str, body: &[u8]) -> Result<Said, AskError> {
         let token = self.admin_token.as_deref().map(token).transpose()?;
         exchange_within(WAIT_MAX, &self.admin, (token, self.admin_user), (method, path), body)
@@ -152,7 +154,7 @@ fn token(place: &str) -> Result<Token, AskError> {
     let secret = match place.split_once(':') {
         Some(("env", name)) if !name.is_empty() => Secret::Environment(name.to_owned()),
         Some(("file", path)) if !path.is_empty() => Secret::File(path.into()),
-        // It may be the token itself, which is not repeated.
+        // The argument may be the token itself, so the message does not repeat it.
         _ => {
             let text = "--admin-token does not name a place; write env:NAME or file:PATH";
             return Err(AskError::Token(text.to_owned()));
@@ -161,13 +163,14 @@ fn token(place: &str) -> Result<Token, AskError> {
     Token::read(&secret).map_err(AskError::Token)
 }
 
-/// Sends the line, prints the reply. The exit code is 0 when it was answered, 1 when not.
+/// Sends the line and prints the reply. The exit code is 0 if the request was answered and 1 otherwise.
 #[must_use]
 pub fn main(admin: &AdminArgs, pool: &str, line: &str) -> ExitCode {
     match admin.request("POST", &format!("/ask/{}", escaped(pool)), line.as_bytes()) {
         Ok(said) if said.status == 200 => {
             let mut out = io::stdout().lock();
-            // A terminal obeys what stands in a reply; a file or a program gets it as it is.
+            // A terminal interprets control characters, so they are escaped. A file or a program gets the reply
+            // unchanged.
             let written = match out.is_terminal() {
                 true => out.write_all(said.visible().as_bytes()),
                 false => out.write_all(&said.body),
@@ -185,7 +188,7 @@ pub fn main(admin: &AdminArgs, pool: &str, line: &str) -> ExitCode {
     }
 }
 
-/// A name as a part of a path.
+/// Escapes a name for use as a part of a path.
 pub(crate) fn escaped(name: &str) -> String {
     let byte = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
@@ -196,17 +199,17 @@ pub(crate) fn escaped(name: &str) -> String {
     name.bytes().map(byte).collect()
 }
 
-/// One exchange with the admin address, which is HOST:PORT or unix:/path, with the token file of its
-/// daemon if this user may read it.
+/// Sends one request to the admin address, which is HOST:PORT or unix:/path, and returns the response. Uses the token
+/// file of the daemon if this user may read it.
 ///
 /// # Errors
-/// When it cannot be reached or does not answer as an admin address does.
+/// The address cannot be reached, or does not respond as an admin address does.
 pub fn request(admin: &str, method: &str, path: &str, body: &[u8]) -> Result<Said, AskError> {
     exchange_within(WAIT_MAX, admin, (None, None), (method, path), body)
 }
 
-/// One exchange with the admin address, all of which may take so long. A `user` of the daemon is trusted as
-/// root and the user of this process are.
+/// Sends one request to the admin address and returns the response, all within `wait`. The given `user` of the daemon
+/// is trusted like root and the user of this process.
 pub(crate) fn exchange_within(
     wait: Duration,
     admin: &str,
@@ -238,7 +241,7 @@ pub(crate) fn exchange_within(
                 users.extend(owner_of_folder(path));
                 admit(admin, &users, &[peer])?;
             }
-            // The kernel tells the daemon who asks: a token adds nothing.
+            // The kernel reports the user of the caller to the daemon, so no token is needed.
             talk(stream, &message("localhost", None), until)
         }
         None => {
@@ -257,9 +260,9 @@ pub(crate) fn exchange_within(
     }
 }
 
-/// Connects to the first of the addresses of `HOST:PORT` that takes the connection, and gives the token for
-/// it. Any user can listen on a loopback port: there a token, and a request that `is_private`, needs somebody
-/// known who has accepted this very connection or will.
+/// Connects to the first address of `HOST:PORT` that accepts the connection, and returns the token for it. Any user can
+/// listen on a loopback port. There, before a token or an `is_private` request is sent, the process that has accepted
+/// this connection, or will accept it, must belong to a known user.
 fn connect(
     admin: &str,
     until: Instant,
@@ -290,8 +293,8 @@ fn connect(
     Err(failed(last))
 }
 
-/// As [`admit`], for the socket that the kernel found at the other end of a connection. Where the kernel can never
-/// find it, nothing better is known than that somebody listens.
+/// Calls [`admit`] for the user of the socket at the other end of a connection, as reported by the kernel. If this
+/// kernel can never report it, any user is accepted with a warning.
 fn admit_peer(
     admin: &str,
     users: &[u32],
@@ -307,13 +310,13 @@ fn admit_peer(
     }
 }
 
-/// Who owns the directory of a socket, and may replace it anyway.
+/// Returns the owner of a socket's directory. The owner can replace the socket, and is therefore trusted.
 fn owner_of_folder(socket: &str) -> Option<u32> {
     let folder = Path::new(socket).parent().filter(|folder| !folder.as_os_str().is_empty());
     std::fs::metadata(folder.unwrap_or_else(|| Path::new("."))).ok().map(|found| found.uid())
 }
 
-/// Where a connection to this address goes: that to all addresses goes to this machine.
+/// Returns the address that a connection reaches: an unspecified address (0.0.0.0 or ::) reaches this machine.
 fn reached(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(match address {
@@ -324,7 +327,7 @@ fn reached(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-/// Connects to a Unix socket. Where nobody accepts connections that wait for a place as well.
+/// Connects to a Unix socket. Times out if the backlog of the socket is full and no process accepts connections.
 fn connect_unix(path: &str, until: Instant) -> io::Result<UnixStream> {
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
     let (family, flags) = (AddressFamily::UNIX, SocketFlags::CLOEXEC);
@@ -337,10 +340,10 @@ fn connect_unix(path: &str, until: Instant) -> io::Result<UnixStream> {
     Ok(socket.into())
 }
 
-/// What is left of the time of an exchange.
+/// Returns the remaining time of a request.
 fn left(until: Instant) -> io::Result<Duration> {
     let left = until.saturating_duration_since(Instant::now());
-    // A socket takes zero for no limit at all.
+    // For a socket, a timeout of zero means no timeout.
     if left < Duration::from_micros(1) { Err(too_late()) } else { Ok(left) }
 }
 
@@ -348,9 +351,9 @@ fn too_late() -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, "it took too long")
 }
 
-/// A connection with a limit for how long it is waited for.
+/// A connection with a timeout for reads and writes.
 trait Timed: Read + Write {
-    /// From now on each read and each write takes so long at most.
+    /// Sets the timeout of each following read and write.
     fn limit(&self, time: Duration) -> io::Result<()>;
 }
 
@@ -366,8 +369,8 @@ impl Timed for UnixStream {
     }
 }
 
-/// Sends `message` and reads what comes until the end of the connection, all of it before `until`. An
-/// answer that is too long is an error of the kind `FileTooLarge`.
+/// Sends `message` and reads until the end of the connection, all before `until`. A response that is too long is an
+/// error of the kind `FileTooLarge`.
 fn talk(mut stream: impl Timed, message: &[u8], until: Instant) -> io::Result<Vec<u8>> {
     let mut rest = message;
     while !rest.is_empty() {
@@ -392,7 +395,7 @@ fn talk(mut stream: impl Timed, message: &[u8], until: Instant) -> io::Result<Ve
     }
 }
 
-/// Lets an error pass after which the same is tried again.
+/// Ignores errors after which the same operation is tried again.
 fn passing(error: io::Error) -> io::Result<()> {
     match error.kind() {
         io::ErrorKind::Interrupted => Ok(()),
@@ -401,7 +404,7 @@ fn passing(error: io::Error) -> io::Result<()> {
     }
 }
 
-/// Status and body of an answer that ends with its connection and has no transfer coding.
+/// Parses the status and body of a response that ends with its connection and has no transfer coding.
 fn understand(answer: &[u8]) -> Option<Said> {
     let end = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
     let head = std::str::from_utf8(&answer[..end]).ok()?;
@@ -421,7 +424,7 @@ mod tests {
         assert_eq!(understand(b""), None);
     }
 
-    /// Gives so many bytes to each read, without end.
+    /// Returns this number of bytes for each read, without end.
     struct Endless(usize);
 
     impl Read for Endless {
@@ -450,7 +453,7 @@ mod tests {
     fn an_answer_without_end_is_given_up() {
         let said = talk(Endless(usize::MAX), b"", Instant::now() + Duration::from_secs(600));
         assert_eq!(said.unwrap_err().kind(), io::ErrorKind::FileTooLarge);
-        // A byte now and then is no reason to wait longer.
+        // A byte now and then must not extend the wait.
         let said = talk(Endless(1), b"", Instant::now() + Duration::from_millis(1));
         assert_eq!(said.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
@@ -475,7 +478,7 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 
-    /// A Unix socket that does not listen yet.
+    /// Creates a Unix socket that does not listen yet.
     fn bound(path: &Path) -> std::os::fd::OwnedFd {
         use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
         let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
@@ -544,7 +547,7 @@ mod tests {
             Token::read(&Secret::File(path.clone())).map(|token| token.text)
         };
         assert_eq!(read("0123456789abcdef\n").unwrap(), "0123456789abcdef");
-        // A head that has one of these would be two fields, or the end of itself.
+        // A head that contains one of these characters would be split into two fields, or would end early.
         for odd in
             ["first line of it\nroot:$6$:1:2\n", "0123456789abcdef\r\nX: y", "0123456789 bcdef"]
         {

@@ -1,4 +1,4 @@
-//! The sockets of a configuration's listeners.
+//! Binds the sockets of a configuration's listeners.
 
 use std::fmt;
 use std::io;
@@ -11,16 +11,16 @@ use settings::{Address, Configuration, Protocol};
 /// Why a listener has no socket.
 #[derive(Debug)]
 pub enum BindError {
-    /// Its address cannot be had.
+    /// The address cannot be used.
     Address {
-        /// Which listener.
+        /// The name of the listener.
         listener: String,
-        /// Where it should listen.
+        /// The configured address.
         address: Address,
-        /// Why not.
+        /// The error of the system.
         error: io::Error,
     },
-    /// What was handed over cannot be taken.
+    /// The inherited descriptors cannot be used.
     Inherited(io::Error),
 }
 
@@ -37,23 +37,23 @@ impl fmt::Display for BindError {
 
 impl std::error::Error for BindError {}
 
-/// The seed of a daemon: the keys of its hash tables and all its random choices come from it, so nobody
-/// may guess it.
+/// Returns the random seed of a daemon. It must not be guessable, because the keys of all hash tables and all random
+/// choices are derived from the seed.
 pub(crate) fn seed() -> io::Result<u64> {
     let mut bytes = [0; 8];
     event::fill_random(&mut bytes)?;
     Ok(u64::from_le_bytes(bytes))
 }
 
-/// Sockets and addresses, each with the name of its listener, and the files of the sockets.
+/// Sockets and addresses, each with the name of its listener, and the files of the Unix sockets.
 pub(crate) type Bound = (Vec<(String, Fd)>, Vec<(String, String)>, SocketFiles);
 
-/// The files of the Unix sockets that were bound here. They are removed with this value, unless another
-/// process has bound a socket of its own at the path since.
+/// The files of the Unix sockets that were bound here. Dropping this value removes them, unless another process has
+/// bound a socket at the path since.
 #[derive(Debug, Default)]
 pub(crate) struct SocketFiles(Vec<(PathBuf, FileId)>);
 
-/// Which file it is, whatever it is called.
+/// The identity of a file, independent of its name.
 type FileId = (u64, u64);
 
 impl SocketFiles {
@@ -81,7 +81,7 @@ fn file_id(path: &Path) -> Option<FileId> {
     Some((data.dev(), data.ino()))
 }
 
-/// Binds every listener, or takes the socket that was handed over for it, and says where.
+/// Binds every listener, or takes the inherited socket of the same name. Returns the sockets and their addresses.
 pub(crate) fn bind_all(configuration: &Configuration) -> Result<Bound, BindError> {
     let mut inherited = event::inherited().map_err(BindError::Inherited)?;
     let (mut sockets, mut addresses) = (Vec::new(), Vec::new());
@@ -96,14 +96,14 @@ pub(crate) fn bind_all(configuration: &Configuration) -> Result<Bound, BindError
         };
         let was_inherited = inherited.len();
         let bound = match &listener.listen {
-            // So the same file does with a socket unit and without one.
+            // With this rule the same file works with a socket unit and without one.
             _ if inherited.iter().any(|one| one.name == listener.name) => {
                 handed_over(&mut inherited, &listener.name, listener.protocol)
             }
             Address::Internet(address) => bind(&event::Address::Internet(*address)),
             Address::Unix(path) => bind(&event::Address::Unix(path.clone())),
             Address::Inherited(name) => handed_over(&mut inherited, name, listener.protocol),
-            // The settings have names of servers only.
+            // Only the settings of servers contain host names.
             Address::Named(_) => Err(io::ErrorKind::Unsupported.into()),
         };
         let (socket, bound) = bound.map_err(|error| {
@@ -125,7 +125,7 @@ pub(crate) fn bind_all(configuration: &Configuration) -> Result<Bound, BindError
     Ok((sockets, addresses, files))
 }
 
-/// The socket of this name, once, if it can serve this protocol.
+/// Takes the inherited socket of this name if it can serve the protocol. Each socket is taken only once.
 fn handed_over(
     inherited: &mut Vec<Inherited>,
     name: &str,
@@ -206,7 +206,7 @@ mod tests {
     fn no_two_daemons_have_the_same_seed() {
         let seeds: std::collections::BTreeSet<u64> = (0..100).map(|_| seed().unwrap()).collect();
         assert_eq!(seeds.len(), 100);
-        // Each half is drawn: a clock would leave the upper one alike.
+        // Both halves are random. With a clock, the upper halves would be equal.
         let upper: std::collections::BTreeSet<u64> = seeds.iter().map(|seed| seed >> 32).collect();
         assert!(upper.len() > 90);
     }

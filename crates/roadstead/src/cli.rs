@@ -1,4 +1,4 @@
-//! The command line, declared once: parsing, `--help` and its words come from here.
+//! Declares the command line. The parser and the text of `--help` are generated from these declarations.
 
 use std::path::PathBuf;
 
@@ -17,63 +17,63 @@ use crate::ledger::LedgerCommand;
 use crate::load::cli::LoadArgs;
 use crate::worker::WorkerArgs;
 
-/// Many connections in, few workers behind.
+/// Accept many client connections and serve them with a few workers.
 ///
-/// Roadstead accepts many client connections and hands each of their requests to one of a few
-/// workers: local programs, or a database. It queues what they cannot take at once, refuses what
-/// would wait too long, and answers every client in its own order.
+/// Roadstead accepts many client connections and passes each request to one of a few workers: local programs, upstream
+/// servers, or databases. It queues requests while all workers are busy, rejects requests that would wait too long, and
+/// sends the replies to each client in the order of its requests.
 #[derive(Debug, Parser)]
 #[command(name = "roadstead", version, max_term_width = 100)]
 #[command(after_help = "Try `roadstead demo`, or serve a program of your own to everybody:\n\
     \n    roadstead run --listen 127.0.0.1:7000 --workers 1..4 -- awk '{ print length; fflush() }'\n\
     \nand in another terminal:\n\n    printf 'hello\\n' | nc -N 127.0.0.1 7000")]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Serve a configuration file until a signal ends it.
+    /// Run the daemon with a configuration file.
     ///
-    /// SIGTERM and SIGINT drain: listeners close, what was taken is finished, then the daemon ends
-    /// with exit code 0, or 1 when the drain deadline cut requests off. A second signal ends at
-    /// once. SIGHUP reads the file again, as `roadstead ctl reload` does. When everything is up, one line `ready {…}` with the bound addresses goes to standard
-    /// output; the log goes to standard error (RUST_LOG sets its level).
+    /// On SIGTERM or SIGINT the daemon drains: it closes its listeners, finishes the accepted requests, and exits with
+    /// code 0, or with code 1 if the drain timeout cut off requests. A second signal stops it immediately. SIGHUP
+    /// reloads the file, like `roadstead ctl reload`. When startup is complete, the daemon prints one line `ready {…}`
+    /// with the bound addresses to standard output. The log goes to standard error; RUST_LOG sets its level.
     Serve {
-        /// The configuration (see docs/reference.md).
+        /// The configuration file (see docs/reference.md).
         file: PathBuf,
     },
-    /// Check a configuration file and show everything that is wrong with it.
+    /// Validate a configuration file and print every error.
     ///
-    /// When a daemon that serves this file answers at its admin address, also says whether a reload can take
-    /// the file over, or what needs a restart.
+    /// If a running daemon that uses this file answers at its admin address, also print whether it can reload the file,
+    /// or which changes need a restart.
     Check {
-        /// The configuration.
+        /// The configuration file.
         file: PathBuf,
-        /// Also connect to its databases: makes what `create` says, and shows what is missing there.
+        /// Also connect to the databases: run their `create` statements, and report what is missing.
         #[cfg(feature = "databases")]
         #[arg(long)]
         connect: bool,
-        /// The admin address of the running daemon, where it is not the one of the file. Without it a daemon
-        /// that does not answer is not an error.
+        /// The admin address of the running daemon, if it differs from the address in the file. With this option, it is
+        /// an error if no daemon answers.
         #[cfg(feature = "admin")]
         #[arg(long, value_name = "ADDRESS")]
         admin: Option<String>,
     },
     /// Serve one program on one address, without a configuration file.
     ///
-    /// Each line that a client sends goes to one of the programs on its standard input; the line
-    /// that it writes on its standard output is the reply. With --http each is one request of HTTP.
+    /// Each line of a client is written to the standard input of one of the programs. The line that the program writes
+    /// to its standard output is the reply. With --http, each HTTP request is one line.
     Run(Box<RunArgs>),
-    /// Send one line to a pool of a running daemon and print its reply.
+    /// Send one line to a pool of a running daemon and print the reply.
     #[cfg(feature = "admin")]
     Ask {
-        /// The pool's name.
+        /// The name of the pool.
         pool: String,
-        /// The line.
+        /// The line to send.
         line: String,
         #[command(flatten)]
         #[expect(missing_docs, reason = "its arguments say what it is")]
@@ -84,7 +84,7 @@ pub enum Command {
     Ctl(CtlArgs),
     #[expect(missing_docs, reason = "its arguments say what it is")]
     Load(LoadArgs),
-    /// Look into the ledger that `load` wrote.
+    /// Check a ledger that `load` has written.
     #[cfg(feature = "databases")]
     #[command(subcommand)]
     Ledger(LedgerCommand),
@@ -93,85 +93,86 @@ pub enum Command {
     Demo(DemoArgs),
     #[expect(missing_docs, reason = "its arguments say what it is")]
     Doctor(DoctorArgs),
-    /// The worker program of the demo and the tests.
+    /// The built-in worker program of the demo and the tests.
     #[command(hide = true)]
     Worker(WorkerArgs),
-    /// Print a page of the documentation that is made from the code.
+    /// Print a documentation page that is generated from the code.
     #[command(hide = true)]
     Reference {
-        /// Which page.
+        /// The page to print.
         #[arg(value_enum, default_value_t = Page::Reference)]
         page: Page,
     },
 }
 
-/// The pages of `docs/` that are made from the code.
+/// The pages of `docs/` that are generated from the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Page {
     /// Every option of the configuration: `docs/reference.md`.
     Reference,
-    /// Every way in which a request can end: `docs/outcomes.md`.
+    /// Every possible outcome of a request: `docs/outcomes.md`.
     Outcomes,
 }
 
 /// Serve one program on one address.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// Where clients connect: HOST:PORT, :PORT, or unix:/path. Port 0 lets the system choose.
+    /// The address for clients: HOST:PORT, :PORT, or unix:/path. With port 0 the system chooses a free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7000")]
     pub listen: String,
-    /// Where clients of HTTP connect, instead: the program gets one JSON object a request on a line
-    /// (method, path, query, headers, body), and answers with one (status, headers, body) or a text.
+    /// The address for HTTP clients, instead of --listen. The program reads one JSON object per request and line
+    /// (method, path, query, headers, body), and answers with one JSON object (status, headers, body) or a text.
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["listen", "status"])]
     pub http: Option<String>,
-    /// With --http: the program serves HTTP itself. On a listening socket that it inherits as
-    /// descriptor 3; `=path`: on a Unix socket that it makes at ROADSTEAD_SOCKET, or {socket} in its
-    /// arguments; `=port`: on the port PORT, or {port} in its arguments.
+    /// With --http: the program is an HTTP server. `inherited`: it serves on a listening socket that it inherits as
+    /// descriptor 3. `path`: it creates a Unix socket at ROADSTEAD_SOCKET, or {socket} in its arguments. `port`: it
+    /// listens on the port PORT, or {port} in its arguments.
     #[arg(long, value_name = "inherited|path|port", requires = "http", require_equals = true,
           num_args = 0..=1, default_missing_value = "inherited")]
     pub serves: Option<String>,
-    /// How many of the program run: MIN..MAX, or one number.
+    /// The number of processes of the program: MIN..MAX, or one number.
     #[arg(long, value_name = "MIN..MAX", default_value = "1..4")]
     pub workers: String,
-    /// Requests that one program has in its hands at once; it must answer them in order. With --serves:
-    /// connections to it at once.
+    /// The maximum number of requests in flight per process. The program must answer them in order. With --serves: the
+    /// maximum number of connections to each process.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub pipeline: i64,
-    /// How requests and replies are told apart on the pipes of the program, as in the pool's `framing`. With
-    /// jsonrpc and content-length clients speak it too.
+    /// How requests and replies are framed on the pipes of the program, as in the pool's `framing`. With jsonrpc and
+    /// content-length, clients use the same framing.
     #[arg(long, value_name = "WORD", conflicts_with = "serves")]
     pub framing: Option<String>,
-    /// How replies find their requests, as in the pool's `dispatch`: in-order, tagged, session.
+    /// How replies are matched to requests, as in the pool's `dispatch`: in-order, tagged, session.
     #[arg(long, value_name = "WORD")]
     pub dispatch: Option<String>,
-    /// A variable for the program; may be given again.
+    /// An environment variable for the program. May be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = crate::doctor::variable)]
     pub env: Vec<(String, String)>,
-    /// When the program is ready, as in the pool's `ready`: as soon as it runs, or by its first frame.
+    /// When the program counts as ready, as in the pool's `ready`: when it has started, or after its first frame.
     #[arg(long, value_name = "start|line")]
     pub ready: Option<String>,
-    /// What is done against output that the program keeps in a buffer: no, stdbuf or pty.
+    /// How to disable output buffering in the program: no, stdbuf or pty.
     #[arg(long, value_name = "WORD")]
     pub unbuffer: Option<String>,
-    /// How long a reply may take; then the program is killed (`response_timeout` of the pool).
+    /// The maximum duration of a reply. The program is killed when it expires (`response_timeout` of the pool).
     #[arg(long, value_name = "TIME")]
     pub response_timeout: Option<String>,
-    /// Requests that may wait (`queue.max_requests` of the pool).
+    /// The maximum number of queued requests (`queue.max_requests` of the pool).
     #[arg(long, value_name = "N")]
     pub queue: Option<i64>,
-    /// Where metrics, status and `ask` are served; not at all when it is not given.
+    /// The address for metrics, status and `ask`. Without this option they are not served.
     #[arg(long, value_name = "ADDRESS")]
     pub admin: Option<String>,
-    /// Mark every reply with `+`, `!` or `-`, for programs whose own lines may begin so.
+    /// Prefix each reply with `+`, `!` or `-`, for programs whose replies may begin with one of these characters.
     #[arg(long)]
     pub status: bool,
-    /// The program and its arguments, behind `--`.
+    /// The program and its arguments, after `--`.
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     pub program: Vec<String>,
 }
 
 impl RunArgs {
-    /// What clients speak: messages with ids are passed on as they are, everything else is lines.
+    /// Returns the protocol of the clients. The framings `jsonrpc` and `content-length`, whose messages have ids, are
+    /// also the protocol of the clients; otherwise clients send lines.
     fn protocol(&self) -> &str {
         match (&self.http, self.framing.as_deref()) {
             (Some(_), _) => "http",
@@ -180,7 +181,7 @@ impl RunArgs {
         }
     }
 
-    /// The same configuration that a file would give.
+    /// Returns the equivalent of a configuration file.
     #[must_use]
     pub fn flags(&self) -> Vec<Flag> {
         let text = |path: &str, value: &str, shown: String| Flag {

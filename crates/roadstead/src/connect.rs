@@ -1,15 +1,15 @@
-//! `roadstead check --connect`: what the databases of a configuration say to it.
+//! `roadstead check --connect`: checks a configuration against its databases.
 
 use database::{About, DatabaseError};
 use settings::{Action, Configuration, Diagnostics, Remark, Sources};
 
 use crate::handler_registry::{HandlerRegistryError, database_of};
 
-/// Connects to the database of every pool that has one, makes what `create` says, and prepares its
-/// statement there. Returns what is not as safe there as the settings ask.
+/// Connects to the database of every pool that has one, runs its `create` statement, and prepares the statement of the
+/// pool. Returns a remark for each property of the database that is less safe than the settings require.
 ///
 /// # Errors
-/// What does not fit, each at the place in the file that names it.
+/// Every mismatch, each at the location in the file that causes it.
 pub fn check(source: &Sources, configuration: &Configuration) -> Result<Vec<Remark>, Diagnostics> {
     let (mut remarks, mut doubts) = (Vec::new(), Vec::new());
     for pool in &configuration.pools {
@@ -42,7 +42,7 @@ pub fn check(source: &Sources, configuration: &Configuration) -> Result<Vec<Rema
     Err(settings::placed(source, &remarks))
 }
 
-/// The option that an error is about.
+/// Returns the options that may have caused an error.
 fn option_of<'e>(error: &'e DatabaseError, action: &Action) -> Vec<&'e str> {
     match error.about() {
         About::Database => vec!["database"],

@@ -1,17 +1,17 @@
-//! Processor time of other processes, as the kernel accounts it in nanoseconds.
+//! Reads the CPU time of other processes, which the kernel counts in nanoseconds.
 
 use std::fs;
 use std::io;
 use std::time::Duration;
 
-/// The time that all threads of a process have run, those that ended excepted.
+/// Returns the CPU time of all threads of a process, except those that have ended.
 ///
 /// # Errors
-/// When there is no such process.
+/// There is no such process.
 pub fn of_process(pid: u32) -> io::Result<Duration> {
     let mut total = 0_u64;
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
-        // A thread may end between being listed and being read.
+        // A thread may end after it was listed and before it is read.
         let Ok(text) = fs::read_to_string(task?.path().join("schedstat")) else { continue };
         let run = text.split_whitespace().next().and_then(|word| word.parse::<u64>().ok());
         total += run.unwrap_or(0);
@@ -19,10 +19,10 @@ pub fn of_process(pid: u32) -> io::Result<Duration> {
     Ok(Duration::from_nanos(total))
 }
 
-/// The direct children of a process.
+/// Returns the direct children of a process.
 ///
 /// # Errors
-/// When there is no such process.
+/// There is no such process.
 pub fn children(pid: u32) -> io::Result<Vec<u32>> {
     let mut found = Vec::new();
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
@@ -32,10 +32,10 @@ pub fn children(pid: u32) -> io::Result<Vec<u32>> {
     Ok(found)
 }
 
-/// The time of a daemon with the processes that keep its programs, and without the programs.
+/// Returns the CPU time of a daemon and its supervisor processes, without the programs.
 ///
 /// # Errors
-/// When there is no such process.
+/// There is no such process.
 pub fn of_daemon(pid: u32) -> io::Result<Duration> {
     let mut total = of_process(pid)?;
     let mut supervisors = children(pid)?;
@@ -48,7 +48,7 @@ pub fn of_daemon(pid: u32) -> io::Result<Duration> {
     Ok(total)
 }
 
-/// A keeper goes by a name that no program of a pool has.
+/// Returns whether a process is a supervisor. Its name is one that no program of a pool has.
 fn is_supervisor(pid: u32) -> bool {
     fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| {
         line.split(|&byte| byte == 0).next() == Some(spawn::SUPERVISOR.as_bytes())
@@ -64,7 +64,7 @@ mod tests {
         let pid = std::process::id();
         let before = of_process(pid).unwrap();
         let work = || std::hint::black_box((0..100_000).fold(1, |a: u64, b| a.wrapping_mul(b | 1)));
-        // Looked at once a round: threads of other tests end meanwhile and take their time with them.
+        // The time is read once per iteration, because threads of other tests end meanwhile and their time is lost.
         let seen = (0..100_000).any(|_| {
             work();
             of_process(pid).unwrap() > before

@@ -1,4 +1,4 @@
-//! `ctl`: orders and questions to a running daemon, through its admin address.
+//! `ctl`: commands and queries for a running daemon, through its admin address.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use crate::ask::{AdminArgs, escaped};
 #[cfg(feature = "databases")]
 use crate::dead::{self, DeadCommand};
 
-/// Control a running daemon: weights, workers, fallback; explain its decisions
+/// Control a running daemon: set weights, change workers, switch the fallback, explain decisions
 #[derive(Debug, Args)]
 pub struct CtlArgs {
     #[command(flatten)]
@@ -18,73 +18,74 @@ pub struct CtlArgs {
     command: CtlCommand,
 }
 
-/// What to order or to ask.
+/// The commands of `ctl`.
 #[derive(Debug, Subcommand)]
 enum CtlCommand {
     /// Switch the fallback of a pool on or off.
     Fallback {
-        /// The pool.
+        /// The name of the pool.
         pool: String,
         /// `on` or `off`.
         #[arg(value_parser = ["on", "off"])]
         state: String,
     },
-    /// Give a worker another weight; 0 leaves it the clients that are bound to it.
+    /// Set the weight of a worker. With weight 0, it serves only the clients that are bound to it.
     Weight {
-        /// The pool.
+        /// The name of the pool.
         pool: String,
-        /// The worker: its name in `places` of /status.
+        /// The name of the worker, as in `places` of /status.
         worker: String,
-        /// From 0 to 256, or `default` for that of the settings.
+        /// A number from 0 to 256, or `default` for the configured weight.
         weight: String,
     },
-    /// Give a worker nothing more.
+    /// Send no more requests to a worker.
     Disable {
-        /// The pool.
+        /// The name of the pool.
         pool: String,
-        /// The worker: its name in `places` of /status.
+        /// The name of the worker, as in `places` of /status.
         worker: String,
     },
-    /// Let a worker serve like the others again.
+    /// Use a worker again after `disable` or `drain`.
     Enable {
-        /// The pool.
+        /// The name of the pool.
         pool: String,
-        /// The worker: its name in `places` of /status.
+        /// The name of the worker, as in `places` of /status.
         worker: String,
     },
-    /// Leave a worker the clients that are bound to it, and give it no others.
+    /// Send a worker only requests of clients that are bound to it.
     Drain {
-        /// The pool.
+        /// The name of the pool.
         pool: String,
-        /// The worker: its name in `places` of /status.
+        /// The name of the worker, as in `places` of /status.
         worker: String,
     },
-    /// Replace the workers of a pool, a few at once, each only when another is ready in its place.
+    /// Replace the workers of a pool, a few at a time.
     ///
-    /// Those that fail to start change nothing: the old ones serve on, and it is tried again.
+    /// An old worker is stopped only when its replacement is ready. If a replacement fails to start, the old worker
+    /// stays in service and the start is tried again.
     Recycle {
-        /// The pool.
+        /// The name of the pool.
         pool: String,
     },
-    /// Read the configuration file again and take it over without dropping a connection.
+    /// Reload the configuration file without dropping a connection.
     ///
-    /// It is checked wholly first. What is wrong with it, or cannot change while the daemon serves, is
-    /// named with its line, and nothing changes.
+    /// The file is validated first. If it contains errors or changes that need a restart, they are reported with their
+    /// lines, and the running configuration is kept.
     Reload,
-    /// Look at the rows that a database did not accept, try them again, or forget them.
+    /// List, retry or drop dead letters: rows that a database did not accept.
     ///
-    /// No daemon needs to run. Each command takes the configuration file, which says where they are.
+    /// No daemon needs to run. Each command takes the configuration file, which names the database.
     #[cfg(feature = "databases")]
     #[command(subcommand)]
     Dead(DeadCommand),
-    /// Say why a request went where it went, or what was decided lately in a pool.
+    /// Explain why a request was sent to its worker, or list the recent decisions of a pool.
     Why {
         /// The number of a request, as in the log, or the name of a pool.
         what: String,
     },
 }
 
-/// Gives the order and prints what the daemon says. The exit code is 0 when it was carried out.
+/// Sends the command and prints the response of the daemon. The exit code is 0 if the command succeeded.
 #[must_use]
 pub fn main(arguments: &CtlArgs) -> ExitCode {
     let (method, path, body) = match &arguments.command {
@@ -108,7 +109,7 @@ pub fn main(arguments: &CtlArgs) -> ExitCode {
     }
 }
 
-/// The call that carries it: method, path, body.
+/// Returns the HTTP request of a command: method, path and body.
 fn call(command: &CtlCommand) -> (&'static str, String, &str) {
     let worker = |pool: &str, worker: &str, verb: &str| {
         format!("/pools/{}/workers/{}/{verb}", escaped(pool), escaped(worker))

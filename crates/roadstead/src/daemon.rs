@@ -1,7 +1,8 @@
-//! `serve` and `run`: a configuration becomes a running daemon.
+//! `serve` and `run`: starts a daemon from a configuration.
 //!
-//! Threads: the first shard's loop on the main thread, each other on its own, one that talks to the keeper, one for signals, one
-//! that reads the file again, one for the admin address, and those of the handlers.
+//! Threads: the first shard runs its loop on the main thread, and each other shard runs on a thread of its own. There
+//! is one thread each for the supervisor's messages, for signals, for reloading the file, and for the admin address.
+//! Handlers have threads of their own.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -28,28 +29,28 @@ use crate::reload::Reloader;
 use crate::shards::{self, Common, Crew, CrewError, Loops};
 use crate::{descriptors, error_log, exposure};
 
-/// Why the daemon could not start or go on.
+/// Why the daemon could not start or continue.
 #[derive(Debug)]
 pub enum DaemonError {
-    /// A listener's address cannot be had.
+    /// The address of a listener cannot be used.
     Bind(BindError),
     /// The admin address cannot be served.
     #[cfg(feature = "admin")]
     Admin {
-        /// Which.
+        /// The address.
         address: Address,
-        /// Why not.
+        /// The cause.
         error: control::AdminError,
     },
     /// An option of the admin address cannot be used.
     AdminOption(String),
     /// The access log cannot be opened.
     AccessLog(io::Error),
-    /// The configuration names something that cannot be made.
+    /// The configuration names something that cannot be created.
     Plan(gateway::BuildError),
-    /// Programs cannot be started at all.
+    /// Programs cannot be started.
     Spawner(spawn::SpawnError),
-    /// The system refused something that nothing works without.
+    /// A required system call failed.
     System(&'static str, io::Error),
 }
 
@@ -72,12 +73,12 @@ impl std::fmt::Display for DaemonError {
 
 impl std::error::Error for DaemonError {}
 
-/// Serves a configuration until a signal ends it. SIGTERM and SIGINT drain; a second one ends at
-/// once; SIGHUP reads the `file` again that it came from. The exit code is 0, or 1 when requests were
-/// cut off or replies not read.
+/// Serves a configuration until a signal stops the daemon. SIGTERM and SIGINT drain; a second one stops immediately;
+/// SIGHUP reloads the `file` of the configuration. The exit code is 0, or 1 if requests were cut off or replies were
+/// not read.
 ///
 /// # Errors
-/// When it cannot start; nothing was served then.
+/// The daemon could not start. No request was served.
 pub fn serve(configuration: Configuration, file: Option<&Path>) -> Result<ExitCode, DaemonError> {
     error_log::hide(&configuration);
     spawn::withhold(configuration.secret_variables())
@@ -90,7 +91,7 @@ pub fn serve(configuration: Configuration, file: Option<&Path>) -> Result<ExitCo
     }
 }
 
-/// The one place that is made anew for each kernel.
+/// Runs the daemon on one kind of kernel. This is the only function that is generic over the kernel.
 fn serve_on<K: Kernel + Send + 'static>(
     kernel: impl Fn() -> io::Result<K>,
     name: &'static str,
@@ -122,24 +123,24 @@ fn serve_on<K: Kernel + Send + 'static>(
     Ok(ExitCode::from(u8::from(!clean)))
 }
 
-/// The admin address of a program that was built without it: there is none.
+/// The admin address in a program that was built without it. It cannot be created.
 #[cfg(not(feature = "admin"))]
 struct Admin {
     address: std::convert::Infallible,
 }
 
-/// What is told to whoever started us, once everything is there.
+/// The state that is complete when the daemon is ready.
 struct Ready {
     listeners: Vec<(String, String)>,
-    /// The admin address; served, with its token file, as long as this exists.
+    /// The admin address. It is served, and its token file exists, until this value is dropped.
     admin: Option<Admin>,
     event: &'static str,
     shards: usize,
-    /// Removed when the daemon has ended.
+    /// The socket files are removed when this value is dropped.
     _files: SocketFiles,
 }
 
-/// Everything but the turning.
+/// Prepares everything except running the loops.
 fn prepare<K: Kernel + Send + 'static>(
     (configuration, file): (Configuration, Option<&Path>),
     name: &'static str,
@@ -188,7 +189,7 @@ fn prepare<K: Kernel + Send + 'static>(
     Ok((crew, ready, log))
 }
 
-/// The one line on standard output, for whoever started us: `ready {"listeners": …, "admin": …}`.
+/// Prints the ready line to standard output: `ready {"listeners": …, "admin": …}`.
 fn announce(ready: &Ready) {
     let addresses = |(name, address): &(String, String)| (name.clone(), json!(address));
     let listeners: Map<String, Value> = ready.listeners.iter().map(addresses).collect();
@@ -200,7 +201,7 @@ fn announce(ready: &Ready) {
         "pid": std::process::id(),
     });
     let mut out = io::stdout().lock();
-    // Whoever does not read it does not need it.
+    // An error is ignored: if the reader has closed the pipe, the line is not needed.
     let _ = writeln!(out, "ready {ready}").and_then(|()| out.flush());
 }
 
@@ -226,7 +227,7 @@ fn serve_admin(
     Err(DaemonError::AdminOption(text.to_owned()))
 }
 
-/// What the admin address can ask of the configuration file.
+/// Returns the operations on the configuration file that the admin address offers.
 #[cfg(feature = "admin")]
 fn ordered(reloader: &Arc<Reloader>) -> control::Reload {
     let (applied, previewed) = (Arc::clone(reloader), Arc::clone(reloader));

@@ -1,8 +1,8 @@
-//! `roadstead ctl dead`: the rows that a database did not accept.
+//! `roadstead ctl dead`: handles dead letters, which are rows that a database did not accept.
 //!
-//! It needs no running daemon, and does not disturb one: it reads the configuration and talks to the
-//! database of the pool itself. A letter that is tried again becomes a row and is gone in one
-//! transaction, so it is never both and never neither.
+//! It needs no running daemon and does not disturb one: it reads the configuration and connects to the database of the
+//! pool itself. On a retry, one transaction inserts the row and deletes the dead letter. So exactly one of the two
+//! exists at any time.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -14,40 +14,44 @@ use settings::Pool;
 
 use crate::handler_registry::database_of;
 
-/// What can be done with the rows that a database did not accept.
+/// Commands for dead letters.
 #[derive(clap::Subcommand, Clone, Debug)]
 pub enum DeadCommand {
-    /// Show them, a line of JSON each: its number, when it came (microseconds since 1970), why it was
-    /// refused, and the request, as `row` or, where it is no text, as `row_base64`
+    /// Print the dead letters, one JSON object per line
+    ///
+    /// Each object has the number, the time (microseconds since 1970), the reason of the rejection, and the request: as
+    /// `row`, or as `row_base64` if it is not text.
     List(Which),
-    /// Try to store them again; those that are stored, or whose key is in the table already, are gone from the
-    /// list. The last line says how many are stored, already there, refused and left
+    /// Try to store the dead letters again
+    ///
+    /// Letters that are stored, or whose key is already in the table, are removed from the list. The last line counts
+    /// the letters that were stored, already there, refused and left.
     Retry(Which),
-    /// Forget them
+    /// Delete dead letters
     Drop(Which),
 }
 
-/// Which of them.
+/// Selects dead letters.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Which {
-    /// The configuration
+    /// The configuration file
     file: PathBuf,
-    /// The pool; may be left out where only one keeps them
+    /// The name of the pool. Optional if only one pool has dead letters
     #[arg(long)]
     pool: Option<String>,
-    /// Only the one with this number; may be given often
+    /// Only the dead letter with this number. May be repeated
     #[arg(long, value_name = "N")]
     number: Vec<i64>,
-    /// All of them; `drop` wants to hear that
+    /// All dead letters (`drop` requires this or --number)
     #[arg(long, conflicts_with = "number")]
     all: bool,
 }
 
-/// Letters in a row that cannot be stored now before the rest is left: the database is at fault.
+/// The number of consecutive letters that cannot be stored before the retry stops, because the database is at fault.
 const FAILED_MAX: u32 = 8;
 
-/// Runs `roadstead ctl dead`. The exit code is 0 when all was done, 1 when some of it could not be,
-/// 2 when the configuration or the command line is wrong.
+/// Runs `roadstead ctl dead`. The exit code is 0 if everything succeeded, 1 if some of it failed, and 2 if the
+/// configuration or the command line is wrong.
 #[must_use]
 pub fn main(command: &DeadCommand) -> ExitCode {
     let (DeadCommand::List(which) | DeadCommand::Retry(which) | DeadCommand::Drop(which)) = command;
@@ -83,27 +87,26 @@ pub fn main(command: &DeadCommand) -> ExitCode {
     }
 }
 
-/// What became of the letters that were tried again.
+/// The results of a retry.
 #[derive(Debug, Default)]
 struct Counts {
     all: u64,
     stored: u64,
-    /// A row with the same key was there already.
+    /// A row with the same key was already in the table.
     present: u64,
     refused: u64,
-    /// Others were faster.
+    /// Another process had already handled the letter.
     absent: u64,
 }
 
 impl Counts {
-    /// Those that were not tried, could not be stored, or that nobody knows of.
+    /// Returns the number of letters that were not tried, could not be stored, or have an unknown outcome.
     const fn left(&self) -> u64 {
         self.all.saturating_sub(self.stored + self.present + self.refused + self.absent)
     }
 }
 
-/// Tries to store the letters that are meant, and says at the end what became of them. True when all
-/// are stored.
+/// Tries to store the selected letters and prints the counts at the end. Returns `true` if all were stored.
 fn retry(letters: &mut Letters, is_meant: impl Fn(&StoredLetter) -> bool) -> Result<bool, Failed> {
     let mut counts = Counts::default();
     letters.each(|_, letter| {
@@ -165,7 +168,7 @@ impl From<io::Error> for Failed {
     }
 }
 
-/// Shows or drops one letter.
+/// Prints or deletes one letter.
 fn treat(
     command: &DeadCommand,
     letters: &mut Letters,
@@ -196,7 +199,7 @@ fn shown(letter: &StoredLetter) -> String {
     exchange::visible(&letter.to_string()).into_owned()
 }
 
-/// The dead letters of a pool.
+/// Opens the dead letters of a pool.
 fn open(file: &Path, name: Option<&str>) -> Result<Letters, String> {
     let configuration = settings::load(file).map_err(|diagnostics| diagnostics.to_string())?;
     let keeps =

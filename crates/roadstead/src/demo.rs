@@ -1,7 +1,7 @@
-//! `demo`: the main job, from a thousand clients to one database, and its account.
+//! `demo`: runs the main use case, from a thousand clients to one database, and checks the result.
 //!
-//! The daemon is a process of its own, else its processor time could not be told from the load's.
-//! Its workers are this very binary, so that no interpreter is needed.
+//! The daemon is a separate process, because otherwise its CPU time could not be separated from that of the load. Its
+//! workers run this binary, so no interpreter is needed.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
@@ -19,23 +19,23 @@ use crate::load::{self, Lines, LoadSettings, Progress, ReplyCheck, Summary};
 use crate::private_folder::private_folder;
 use crate::{ask, cpu};
 
-/// Show the main job: a thousand clients, a few programs, one database.
+/// Demonstrate the main use case: a thousand clients, a few programs, one database.
 ///
-/// Starts a daemon with the built-in worker program and an SQLite database in a temporary folder,
-/// loads it by an absolute schedule, and counts the rows by a fresh connection. The exit code is 0
-/// when every line was acknowledged and every acknowledged row is there.
+/// Starts a daemon with the built-in worker program and an SQLite database in a temporary folder, sends lines on a
+/// fixed schedule, and counts the rows through a new connection. The exit code is 0 if every line was acknowledged and
+/// every acknowledged row is in the database.
 #[derive(Clone, Debug, Args)]
 pub struct DemoArgs {
-    /// Client connections.
+    /// The number of client connections.
     #[arg(long, default_value_t = 1000, value_name = "N")]
     pub connections: usize,
-    /// Lines a second on each of them.
+    /// Lines per second on each connection.
     #[arg(long, default_value_t = 1.0, value_name = "LINES")]
     pub rate: f64,
-    /// How long lines are sent, such as 10s or 1m.
+    /// How long to send lines, for example 10s or 1m.
     #[arg(long = "for", default_value = "10s", value_parser = load::cli::duration, value_name = "TIME")]
     pub time: Duration,
-    /// Keep the folder with the configuration, the database and the daemon's log.
+    /// Keep the folder with the configuration, the database and the log of the daemon.
     #[arg(long)]
     pub keep: bool,
     /// Print one JSON object instead of the table.
@@ -43,7 +43,7 @@ pub struct DemoArgs {
     pub json: bool,
 }
 
-/// What came of it.
+/// The results of a run.
 #[derive(Debug)]
 struct Account {
     load: Summary,
@@ -51,11 +51,11 @@ struct Account {
     programs: u64,
     cpu: Duration,
     window: Duration,
-    /// Requests that the daemon cut off at its end.
+    /// Whether the daemon ended without cutting off requests.
     clean_end: bool,
 }
 
-/// Runs the demo. The exit code is 0 when every line sent was acknowledged and is in the database.
+/// Runs the demo. The exit code is 0 if every sent line was acknowledged and is in the database.
 #[must_use]
 pub fn main(arguments: &DemoArgs) -> ExitCode {
     match run(arguments) {
@@ -117,7 +117,7 @@ fn measure(arguments: &DemoArgs, daemon: &mut Daemon) -> io::Result<Account> {
     Ok(Account { load, rows: 0, programs, cpu, window, clean_end: false })
 }
 
-/// The daemon's processor time from the first line sent to the last reply.
+/// Measures the CPU time of the daemon from the first sent line to the last reply.
 struct Window {
     pid: u32,
     begun: Option<(Instant, Duration)>,
@@ -132,7 +132,7 @@ impl Window {
         cpu::of_daemon(self.pid).unwrap_or_default()
     }
 
-    /// Connections are opened before the clock starts.
+    /// Starts the clock when all connections are open.
     fn progress(&mut self, progress: &Progress) {
         if self.begun.is_none() && progress.opened >= progress.connections {
             self.begun = Some((Instant::now(), self.used()));
@@ -198,10 +198,10 @@ fn keep(folder: TempDir, keep: bool) {
     }
 }
 
-/// The daemon as a child.
+/// The daemon as a child process.
 struct Daemon {
     child: Child,
-    /// Open for as long as the daemon runs, so that it can write to it.
+    /// Kept open while the daemon runs, so that the daemon can write to it.
     _stdout: BufReader<ChildStdout>,
     listen: String,
     admin: String,
@@ -253,7 +253,7 @@ impl Daemon {
         line.ok_or_else(|| io::Error::other("the metrics do not tell how many programs ran"))
     }
 
-    /// Drains it. True when nothing was cut off.
+    /// Drains the daemon. Returns `true` if no request was cut off.
     fn stop(&mut self) -> io::Result<bool> {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
@@ -272,7 +272,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // Only when it was not stopped in good order; it has been reaped otherwise.
+        // This happens only if the daemon was not stopped. Otherwise it has been reaped already.
         if matches!(self.child.try_wait(), Ok(None)) {
             let _ = self.child.kill();
             let _ = self.child.wait();
@@ -280,7 +280,7 @@ impl Drop for Daemon {
     }
 }
 
-/// The configuration of the demo, which `--keep` leaves to be read and changed.
+/// Returns the configuration of the demo. With `--keep` it remains for reading and changing.
 fn configuration(database: &Path, binary: &Path) -> String {
     format!(
         r#"# The main job: lines in, programs behind, rows committed, then the acknowledgement.
@@ -311,7 +311,7 @@ ack = "ok {{id}}"
     )
 }
 
-/// A TOML string; JSON's escapes are all TOML's too.
+/// Returns a TOML string. All escapes of JSON are valid in TOML.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
@@ -402,7 +402,7 @@ impl Account {
     }
 }
 
-/// Milliseconds, to the microsecond.
+/// Returns milliseconds, rounded to the microsecond.
 fn ms(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }

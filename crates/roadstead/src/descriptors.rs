@@ -1,13 +1,13 @@
-//! The limit of open files, and what a configuration may need of it.
+//! The limit of open files, and how many files a configuration may need.
 
 use gateway::Fleet;
 use rustix::process::{Resource, getrlimit};
 use settings::{Configuration, Protocol};
 
-/// Open files of the daemon itself: standard streams, loops, the keeper, files that are read.
+/// Open files of the daemon itself: standard streams, event loops, the supervisor, files that are read.
 const OWN: u64 = 64;
 
-/// What may be open at once.
+/// The maximum number of files that may be open at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Needed {
     clients: u64,
@@ -30,7 +30,7 @@ impl Needed {
         self.clients + self.workers + OWN
     }
 
-    /// What an operator is told where the limit is too low.
+    /// Returns the warning for operators if the limit is too low.
     fn warning(self, limit: u64) -> Option<String> {
         let (Self { clients, workers }, sum) = (self, self.sum());
         (sum > limit).then(|| {
@@ -43,12 +43,12 @@ impl Needed {
     }
 }
 
-/// Tells the shards how many files may be open.
+/// Passes the limit of open files to the shards.
 pub(crate) fn publish(fleet: &Fleet) {
     fleet.set_descriptors_max(getrlimit(Resource::Nofile).current);
 }
 
-/// Logs the limit, and warns where the configuration may need more. `spawn::init` has raised the soft limit.
+/// Logs the limit, and warns if the configuration may need more. `spawn::init` has already raised the soft limit.
 pub(crate) fn report(configuration: &Configuration) {
     let Some(limit) = getrlimit(Resource::Nofile).current else {
         return tracing::info!("any number of descriptors may be open");
@@ -57,7 +57,7 @@ pub(crate) fn report(configuration: &Configuration) {
     warn(configuration, limit);
 }
 
-/// Warns where other settings may need more than the limit.
+/// Warns if a new configuration may need more than the limit.
 pub(crate) fn compare(configuration: &Configuration) {
     if let Some(limit) = getrlimit(Resource::Nofile).current {
         warn(configuration, limit);

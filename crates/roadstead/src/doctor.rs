@@ -1,8 +1,8 @@
-//! `roadstead doctor`: why does my program not answer?
+//! `roadstead doctor`: finds out why a program does not answer.
 //!
-//! What it is: a program run alone, as a pool would run it, against its framing; what is wrong is
-//! said in words, with the cure. What it knows: `wire`'s framings and `spawn`. What it must never
-//! know: a pool, a client, what the answer should be.
+//! What it is: a run of one program, as a pool would run it, that is checked against its framing. Each problem is
+//! reported in words, with its fix. What it depends on: the framings of `wire`, and `spawn`. What it must never depend
+//! on: a pool, a client, the expected content of a reply.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -19,22 +19,21 @@ mod serving;
 use examine::Examination;
 use patient::{Clinic, Treatment};
 
-/// Something is wrong with the program.
+/// The program has a problem.
 const EXIT_WRONG: u8 = 1;
-/// It could not be examined: the arguments, or it cannot be started.
+/// The program could not be examined: the arguments are wrong, or it cannot be started.
 const EXIT_NOT_EXAMINED: u8 = 2;
 
 /// Find out why a program does not answer.
 ///
-/// Runs the program as a pool would, sends it a request or two in its framing, ends its input, asks
-/// it to end, and says what is wrong and what cures it: it keeps its output in a buffer, prints text
-/// on a binary stream, answers at the end of its input only, fills standard error, ignores TERM,
-/// and more. The exit code is 0 when nothing is wrong, 1 when something is, 2 when the program
-/// could not be examined.
+/// Runs the program as a pool would, sends it a few requests in its framing, closes its input, and sends it SIGTERM.
+/// Then prints each problem with a fix, for example: the program buffers its output, prints text in a binary framing,
+/// answers only at the end of its input, fills standard error, or ignores SIGTERM. The exit code is 0 if no problem was
+/// found, 1 if a problem was found, and 2 if the program could not be examined.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_long_help = EXAMPLES)]
 pub struct DoctorArgs {
-    /// How requests and replies are told apart, as in the pool's `framing`
+    /// How requests and replies are framed, as in the pool's `framing`
     #[arg(long, default_value = "lines", value_name = "WORD", value_parser = framing)]
     framing: Spoken,
 
@@ -42,27 +41,27 @@ pub struct DoctorArgs {
     #[arg(long, default_value = "inherited")]
     socket: serving::Place,
 
-    /// The request to send (the path, with `--framing http`); by default one that fits the framing
+    /// The request to send (with `--framing http`: the path). The default depends on the framing
     #[arg(long, value_name = "TEXT")]
     send: Option<String>,
 
-    /// How long to wait for an answer, and for its end
+    /// How long to wait for an answer, and for the end of the program
     #[arg(long, default_value = "2s", value_name = "TIME", value_parser = crate::load::cli::duration)]
     wait: Duration,
 
-    /// The descriptors of requests and replies, as in the pool's `fds`
+    /// The descriptors for requests and replies, as in the pool's `fds`
     #[arg(long, default_value = "0/1", value_name = "0/1|3/4", value_parser = numbers)]
     fds: DescriptorNumbers,
 
-    /// What is done against buffered output, as in the pool's `unbuffer`
+    /// How to disable output buffering, as in the pool's `unbuffer`
     #[arg(long, default_value = "no", value_name = "no|stdbuf|pty", value_parser = unbuffer)]
     unbuffer: Unbuffer,
 
-    /// A variable for the program; may be given again
+    /// An environment variable for the program. May be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     env: Vec<(String, String)>,
 
-    /// The program and its arguments, behind `--`
+    /// The program and its arguments, after `--`
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     program: Vec<String>,
 }
@@ -77,7 +76,7 @@ Examples:
   roadstead doctor -- sort
       it answers at the end of its input only: framing = \"oneshot\"";
 
-/// What a program speaks.
+/// The protocol of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Spoken {
     Frames(Framing),
@@ -112,7 +111,7 @@ fn unbuffer(text: &str) -> Result<Unbuffer, String> {
     }
 }
 
-/// A variable as it stands on the command line.
+/// Parses a variable from the command line.
 pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
@@ -121,7 +120,7 @@ pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
 }
 
 impl DoctorArgs {
-    /// Of one that serves HTTP nothing is decoded.
+    /// Returns the framing of the pipes. The pipes of an HTTP server are not decoded.
     const fn frames(&self) -> Framing {
         match self.framing {
             Spoken::Frames(framing) => framing,
@@ -142,7 +141,7 @@ impl DoctorArgs {
     fn request(&self) -> Vec<u8> {
         match &self.send {
             Some(text) => text.clone().into_bytes(),
-            // Anybody who speaks JSON-RPC answers an unknown method, if with an error.
+            // Every JSON-RPC server answers an unknown method, at least with an error.
             None if self.frames().is_json() => {
                 br#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{}}"#.to_vec()
             }

@@ -1,8 +1,8 @@
-//! Roadstead in a program of yours: the data plane with handlers that you write.
+//! Embeds Roadstead into a program: the data plane with handlers that the program provides.
 //!
-//! What it is: listeners, queues, pools, limits and numbers as in the daemon, on a thread of its
-//! own, and handlers on threads that come and go as their pool's `workers` say. What it must never
-//! know: a command line, a database, an async runtime.
+//! What it is: listeners, queues, pools, limits and metrics as in the daemon, on a thread of its own, and handlers on
+//! threads. The number of these threads follows the option `workers` of their pool. What it must never depend on: a
+//! command line, a database, an async runtime.
 //!
 //! ```
 //! use std::io::Read;
@@ -54,27 +54,27 @@ pub use exchange::{
 pub use gateway::{Answer, ListenerStatus, PoolStatus, Status, Verdict, WorkerStatus};
 pub use settings::HostName;
 
-/// Why nothing could be served.
+/// Why the data plane could not start.
 #[derive(Debug)]
 pub enum EmbedError {
     /// A listener has no socket.
     Bind(BindError),
-    /// A pool has no workers that could be made.
+    /// The workers of a pool cannot be created.
     Plan(BuildError),
-    /// Programs cannot be started; [`Embed::init`] was not called first of all in `main`.
+    /// Programs cannot be started, because [`Embed::init`] was not called first in `main`.
     Programs(spawn::SpawnError),
-    /// The configuration asks for something that an embedded data plane does not have.
+    /// The configuration uses an option that an embedded data plane does not support.
     Unsupported(&'static str),
-    /// A handler is registered that no pool names.
+    /// No pool uses this registered handler.
     UnusedHandler(String),
     /// A handler cannot be opened.
     Handler {
-        /// Its name.
+        /// The name of the handler.
         name: String,
-        /// Why not.
+        /// The cause.
         why: String,
     },
-    /// The system refused a thread, or the loop.
+    /// The system could not create a thread or the event loop.
     System(io::Error),
 }
 
@@ -98,7 +98,7 @@ impl fmt::Display for EmbedError {
 
 impl std::error::Error for EmbedError {}
 
-/// A data plane that is being put together.
+/// Builds a data plane.
 pub struct Embed {
     configuration: Configuration,
     handlers: BTreeMap<String, Arc<dyn Factory>>,
@@ -107,42 +107,42 @@ pub struct Embed {
 }
 
 impl Embed {
-    /// Lets pools of programs be served as well. Call it first of all in `main`, while there is one
-    /// thread; without such pools it is not needed.
+    /// Enables pools of programs. Call it first in `main`, while the process has one thread. Not needed without such
+    /// pools.
     ///
     /// # Errors
-    /// Threads run already, or the keeper of programs cannot be started.
+    /// The process already has several threads, or the supervisor of programs cannot be started.
     pub fn init() -> Result<(), spawn::SpawnError> {
         spawn::init()
     }
 
-    /// A data plane that serves this configuration. `[admin]` is not served: see
-    /// [`Running::metrics`] and [`Running::status`].
+    /// Returns a data plane with this configuration. `[admin]` is not served: see [`Running::metrics`] and
+    /// [`Running::status`].
     #[must_use]
     pub fn new(configuration: Configuration) -> Self {
         Self { configuration, handlers: BTreeMap::new(), admission: None, lookup: None }
     }
 
-    /// A data plane that serves this text, written as a configuration file.
+    /// Returns a data plane with this configuration, in the syntax of a configuration file.
     ///
     /// # Errors
-    /// All that is wrong with it, each with its place and its mend.
+    /// Every error in the text, with its location and a suggested fix.
     pub fn from_text(text: &str) -> Result<Self, Diagnostics> {
         let source = Source { name: "configuration".to_owned(), text: text.to_owned() };
         settings::parse(&source, &|variable| std::env::var(variable).ok()).map(Self::new)
     }
 
-    /// Registers the handlers that pools with `handler = "NAME"` have; the factory opens one a
-    /// thread, on that thread.
+    /// Registers the handlers of pools with `handler = "NAME"`. The factory opens one handler per thread, on that
+    /// thread.
     #[must_use]
     pub fn handler(mut self, name: &str, factory: impl Factory + 'static) -> Self {
         self.handlers.insert(name.to_owned(), Arc::new(factory));
         self
     }
 
-    /// Registers handlers that answer each request with bytes: `open` makes one a thread, on that
-    /// thread, with whatever it needs. What it cannot answer it ends with a panic, which its client
-    /// is told as `unknown`; a [`Handler`] can say more.
+    /// Registers handlers that answer each request with bytes. `open` creates one handler per thread, on that thread.
+    /// To report that a request cannot be answered, such a handler panics, and the client receives the error `unknown`.
+    /// A [`Handler`] can report errors in more detail.
     #[must_use]
     pub fn answering<S>(
         self,
@@ -155,17 +155,17 @@ impl Embed {
         self.handler(name, Opening(open))
     }
 
-    /// Asks about every connection before anything is done with it: the listener's name and who
-    /// connected. One that is not admitted is closed without a word and counted as refused. Called
-    /// on the loop's thread, so it must not block.
+    /// Sets a callback that decides about each new connection, by the name of the listener and the client. A connection
+    /// that is not admitted is closed without a message and counted as refused. The callback runs on the event loop's
+    /// thread, so it must not block.
     #[must_use]
     pub fn admit(mut self, admits: impl FnMut(&str, &Peer) -> bool + Send + 'static) -> Self {
         self.admission = Some(Box::new(admits));
         self
     }
 
-    /// Finds the addresses of servers that have names in this way, and not with the system's
-    /// resolver: at the start, and at the interval of their pool on a thread of its own. It may block.
+    /// Resolves the host names of servers with this function instead of the system's resolver: at the start, and at the
+    /// interval of their pool on a separate thread. The function may block.
     #[must_use]
     pub fn lookup(
         mut self,
@@ -175,11 +175,11 @@ impl Embed {
         self
     }
 
-    /// Opens one of each handler, to see whether it can be opened, then binds the listeners and serves. What
-    /// was opened is dropped again; threads open their own.
+    /// Opens one handler of each kind as a test, binds the listeners and starts serving. The opened handlers are
+    /// dropped, and the threads open their own.
     ///
     /// # Errors
-    /// When it cannot; nothing was served then.
+    /// The data plane could not start. No request was served.
     pub fn start(self) -> Result<Running, EmbedError> {
         let (started, starts) = channel();
         let thread = std::thread::Builder::new()
@@ -199,7 +199,7 @@ impl Embed {
         let (mut crew, access) = match self.prepare() {
             Ok(made) => made,
             Err(error) => {
-                // Whoever does not wait for it does not need it.
+                // The receiver may be gone.
                 let _ = started.send(Err(error));
                 return DrainResult::default();
             }
@@ -214,7 +214,7 @@ impl Embed {
         })
     }
 
-    /// Whether all that is asked for can be had.
+    /// Checks that the configuration is supported and that every handler can be opened.
     fn check(&self) -> Result<(), EmbedError> {
         if self.configuration.access_log.is_some() {
             return Err(EmbedError::Unsupported("`[access_log]`"));
@@ -224,7 +224,7 @@ impl Embed {
         }
         let mut named = self.configuration.pools.iter().filter_map(settings::Pool::handler);
         if named.any(|name| !self.handlers.contains_key(name)) {
-            // The plan says which one, and what there is.
+            // The build reports the missing handler and the existing ones.
             return Ok(());
         }
         for (name, factory) in &self.handlers {
@@ -283,7 +283,7 @@ impl fmt::Debug for Embed {
 
 type Started = (Access, Vec<(String, String)>, SocketFiles);
 
-/// A data plane that serves. Dropping it lets it end in good order, without waiting for that.
+/// A running data plane. Dropping it starts a drain and does not wait for the end.
 #[derive(Debug)]
 pub struct Running {
     access: Access,
@@ -293,33 +293,33 @@ pub struct Running {
 }
 
 impl Running {
-    /// Where a listener listens, with the port that the system chose; a path of a Unix socket is
-    /// written `unix:/path`.
+    /// Returns the address of a listener, with the port that the system chose. The path of a Unix socket is written
+    /// `unix:/path`.
     #[must_use]
     pub fn address(&self, listener: &str) -> Option<&str> {
         let mut addresses = self.addresses.iter();
         addresses.find(|(name, _)| name == listener).map(|(_, address)| address.as_str())
     }
 
-    /// All numbers in the Prometheus text format.
+    /// Returns all metrics in the Prometheus text format.
     #[must_use]
     pub fn metrics(&self) -> String {
         self.access.render_metrics()
     }
 
-    /// What is going on; none once it has ended.
+    /// Returns the current status, or `None` after the data plane has ended.
     #[must_use]
     pub fn status(&self) -> Option<Status> {
         let (tell, told) = channel();
         self.access.status(move |status| {
-            // Whoever asked may have left.
+            // The receiver may be gone.
             let _ = tell.send(status);
         });
         told.recv().ok()
     }
 
-    /// Gives a pool one request from here, and waits for what a client of lines would read; none
-    /// once it has ended.
+    /// Sends one request to a pool and waits for the reply that a client of lines would receive. Returns `None` after
+    /// the data plane has ended.
     #[must_use]
     pub fn ask(&self, pool: &str, request: &[u8]) -> Option<Answer> {
         let (tell, told) = channel();
@@ -329,8 +329,8 @@ impl Running {
         told.recv().ok()
     }
 
-    /// Ends in good order: no more connections, what was taken is finished, at most for as long as
-    /// `[daemon] drain` says.
+    /// Drains and ends: closes the listeners and finishes the accepted requests, within the drain timeout of
+    /// `[daemon]`.
     #[must_use]
     pub fn drain(mut self) -> Drained {
         self.access.drain();
@@ -350,26 +350,26 @@ impl Drop for Running {
     }
 }
 
-/// How it ended.
+/// The result of a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drained {
     /// Requests that were cut off without a known outcome.
     pub cut: usize,
     /// Clients that had not read all their replies.
     pub unread: usize,
-    /// The loop's thread panicked; that is a bug of ours.
+    /// The event loop's thread panicked, which is a bug of Roadstead.
     pub panicked: bool,
 }
 
 impl Drained {
-    /// Whether nothing was cut off.
+    /// Returns whether nothing was cut off.
     #[must_use]
     pub const fn is_clean(self) -> bool {
         self.cut == 0 && self.unread == 0 && !self.panicked
     }
 }
 
-/// The body of a request as text; what is not UTF-8 in it is replaced.
+/// Returns the body of a request as text. Invalid UTF-8 is replaced.
 #[must_use]
 pub fn text(request: &Request) -> Cow<'_, str> {
     String::from_utf8_lossy(&request.body)
@@ -403,7 +403,7 @@ impl From<&str> for Bytes {
     }
 }
 
-/// Handlers out of closures.
+/// A factory of handlers that are closures.
 struct Opening<F>(F);
 
 impl<F, S> Factory for Opening<F>
@@ -430,7 +430,7 @@ impl<S: FnMut(&Request) -> Bytes + Send> Handler for Answering<S> {
     }
 }
 
-/// The handlers that were registered.
+/// The registered handlers.
 struct Registered(BTreeMap<String, Arc<dyn Factory>>);
 
 impl HandlerRegistry for Registered {
@@ -445,7 +445,7 @@ impl HandlerRegistry for Registered {
     }
 }
 
-/// Of a data plane without pools of programs.
+/// The spawner of a data plane without pools of programs.
 pub(crate) struct NoPrograms;
 
 impl Spawn for NoPrograms {

@@ -1,10 +1,10 @@
-//! The writer of the daemon's log: no text in it can look like a line of its own.
+//! Writes the daemon's log in such a way that no text in an event can look like another event.
 //!
-//! Lines hold texts of programs, clients, servers and databases. A line end within an event becomes the start
-//! of a continuation line, which begins with `  | `; other control characters, and hidden ones
-//! (as those that change the direction of text), are escaped as `\\u{1b}`. So whoever reads the log, by a program or in a terminal,
-//! reads what the daemon wrote. An event has a maximum size. Values of variables that the configuration names for
-//! options are replaced by stars: any of them may be a secret.
+//! Events contain texts of programs, clients, servers and databases. A line end within an event becomes the start of a
+//! continuation line, which begins with `  | `. Other control characters and invisible characters (such as those that
+//! change the direction of text) are escaped as `\\u{1b}`. So a program or a terminal that reads the log gets only
+//! lines of the daemon. An event has a maximum size. Values of variables that the configuration uses for options are
+//! replaced by stars, because any of them may be a secret.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -14,28 +14,28 @@ use std::sync::{PoisonError, RwLock};
 use exchange::is_hidden;
 use settings::Configuration;
 
-/// Maximum size of an event, in bytes. Errors of a configuration have several lines; texts of others are
-/// limited where they are logged.
+/// Maximum size of an event, in bytes. Configuration errors have several lines. Foreign texts are limited where they
+/// are logged.
 const EVENT_MAX: usize = 64 << 10;
-/// Shorter values would be found by chance, in texts that have nothing to do with them.
+/// Minimum length in bytes of a hidden value. Shorter values would match by chance in unrelated texts.
 const HIDDEN_MIN: usize = 8;
-/// What a continuation line begins with.
+/// The beginning of a continuation line.
 const CONTINUATION: &str = "\n  | ";
-/// The end of an event that is cut.
+/// The end of a truncated event.
 const CUT: &str = " … (cut)";
 
-/// Values that no event shows.
+/// The values that are removed from all events.
 static HIDDEN: RwLock<BTreeSet<String>> = RwLock::new(BTreeSet::new());
 
-/// From now on no event shows the values of the variables that options of a configuration have. Secrets are no values
-/// of options.
+/// Hides the values of the variables that options of a configuration use, in all following events. Secrets are not
+/// values of options.
 pub fn hide(configuration: &Configuration) {
     let values = configuration.variables.iter().filter_map(|name| std::env::var(name).ok());
     let values = values.filter(|value| value.len() >= HIDDEN_MIN);
     HIDDEN.write().unwrap_or_else(PoisonError::into_inner).extend(values);
 }
 
-/// A text without the values that no event shows.
+/// Returns the text with all hidden values replaced.
 #[must_use]
 pub fn masked(text: &str) -> Cow<'_, str> {
     mask(text, &HIDDEN.read().unwrap_or_else(PoisonError::into_inner))
@@ -51,23 +51,24 @@ fn mask<'a>(text: &'a str, hidden: &BTreeSet<String>) -> Cow<'a, str> {
     masked
 }
 
-/// Writes events, each given whole, to `inner`.
+/// Writes events to `inner`. Each event is passed whole.
 #[derive(Debug)]
 pub struct ErrorLog<W> {
     inner: W,
-    /// The formatter colours its events: escape sequences are its own. It escapes those of texts itself.
+    /// Whether the formatter colours its events. Then escape sequences are from the formatter, which escapes those in
+    /// texts itself.
     coloured: bool,
 }
 
 impl<W: Write> ErrorLog<W> {
-    /// A writer of events; `coloured` when their formatter uses escape sequences.
+    /// Returns a writer of events. `coloured`: their formatter uses escape sequences.
     pub const fn new(inner: W, coloured: bool) -> Self {
         Self { inner, coloured }
     }
 }
 
 impl<W: Write> Write for ErrorLog<W> {
-    /// One event, in one call of the inner writer.
+    /// Writes one event, in one call of the inner writer.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         self.inner.write_all(printable(event, self.coloured).as_bytes())?;
         Ok(event.len())
@@ -126,7 +127,7 @@ mod tests {
         let masked = mask("cannot enter `/srv/HUNTER2`: no such file", &hidden);
         assert_eq!(masked, "cannot enter `****`: no such file");
         assert!(matches!(mask("nothing of it", &hidden), Cow::Borrowed("nothing of it")));
-        // The `PATH` of the test is long enough; events of other tests do not show it.
+        // The `PATH` of the test is long enough, and events of other tests do not contain it.
         let text = "[pool.p]\nprogram = [\"cat\"]\ncwd = \"env:PATH\"\n[listener.l]\nlisten = \":1\"\npool = \"p\"";
         let source = settings::Source { name: "test".into(), text: text.to_owned() };
         let environment = |name: &str| std::env::var(name).ok();
@@ -141,7 +142,7 @@ mod tests {
         assert!(line.len() < EVENT_MAX + 100 && line.ends_with("(cut)\n"), "{}", line.len());
     }
 
-    /// With the formatter of the daemon.
+    /// Uses the formatter of the daemon.
     #[test]
     fn events_are_one_line_each_in_colour_too() {
         use std::sync::{Arc, Mutex};

@@ -1,8 +1,8 @@
-//! What a configuration exposes to programs, and surely does not mean to.
+//! Warns about what a configuration exposes to programs, probably by mistake.
 
 use settings::{Configuration, Probe, Remark};
 
-/// Variables that become secrets by other settings: programs that run have them in their environment.
+/// Reports variables that become secrets by a reload: running programs have them in their environment.
 pub(crate) fn late_secrets(before: &Configuration, now: &Configuration) -> Option<String> {
     let known = before.secret_variables();
     let late: Vec<String> = now.secret_variables().difference(&known).cloned().collect();
@@ -16,7 +16,7 @@ pub(crate) fn late_secrets(before: &Configuration, now: &Configuration) -> Optio
     })
 }
 
-/// Programs that check health as root, each at its option, where the daemon runs as root.
+/// Reports health-check programs that run as root, each at its option, if the daemon runs as root.
 pub fn checks_as_root(configuration: &Configuration) -> Vec<Remark> {
     if rustix::process::geteuid().is_root() {
         checks_without_user(configuration)

@@ -1,4 +1,4 @@
-//! `roadstead check`: what a configuration names and the daemon reads at its start.
+//! `roadstead check`: reads the files that a configuration names and the daemon reads at its start.
 
 use settings::{Configuration, Diagnostics, Remark, Sources};
 
@@ -8,10 +8,10 @@ use crate::admin::admin_settings;
 use crate::handler_registry::{HandlerRegistryError, database_of};
 use crate::reload::remark;
 
-/// Reads every secret and every answer that the configuration names.
+/// Reads every secret and every response file that the configuration names.
 ///
 /// # Errors
-/// All that cannot be had, each at the place in the file that names it; no secret is shown.
+/// Everything that cannot be read, each at the location in the file that names it. Secrets are not shown.
 pub fn check(source: &Sources, configuration: &Configuration) -> Result<(), Diagnostics> {
     #[cfg_attr(
         not(any(feature = "admin", feature = "databases")),

@@ -1,4 +1,4 @@
-//! Builds the handlers that pools name: the one place that knows every kind of them.
+//! Builds the handlers of pools. Only this module depends on all kinds of handlers.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ pub struct Handlers;
 /// Why the database of a pool cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HandlerRegistryError {
-    /// The pool has none.
+    /// The pool has no database.
     NoDatabase,
-    /// A secret cannot be had; the text says which and why.
+    /// A secret cannot be read. The text names the secret and the cause.
     Secret(String),
-    /// The database says so.
+    /// The error of the database.
     Database(DatabaseError),
 }
 
@@ -52,7 +52,7 @@ impl HandlerRegistry for Handlers {
     fn factory(&self, pool: &Pool) -> Result<Arc<dyn exchange::Factory>, String> {
         let database = database_of(pool).map_err(|error| error.to_string())?;
         match database.check() {
-            // It may be there in a moment; until then its handlers are started again and again.
+            // The error may be temporary. The pool starts its handlers again until they succeed.
             Err(error) if error.is_for_now() => {
                 tracing::warn!(pool = pool.name, "{error}");
             }
@@ -62,10 +62,10 @@ impl HandlerRegistry for Handlers {
     }
 }
 
-/// The database of a pool, with what is done there. Nothing is connected yet.
+/// Returns the database of a pool and its action. No connection is opened.
 ///
 /// # Errors
-/// When it has none, or what has to be mended in its settings.
+/// The pool has no database, or its settings must be fixed.
 pub fn database_of(pool: &Pool) -> Result<database::Database, HandlerRegistryError> {
     let database = pool.database().ok_or(HandlerRegistryError::NoDatabase)?;
     let Database {
@@ -170,7 +170,7 @@ fn action_of(action: Action) -> database::Action {
     }
 }
 
-/// A secret from where it is.
+/// Reads a secret.
 fn secret(secret: &Secret) -> Result<database::Secret, HandlerRegistryError> {
     let text = match secret {
         Secret::Environment(name) => std::env::var(name).map_err(|error| {
@@ -181,7 +181,7 @@ fn secret(secret: &Secret) -> Result<database::Secret, HandlerRegistryError> {
     Ok(database::Secret::new(text))
 }
 
-/// The text of a file without the line end that editors put behind it.
+/// Reads the text of a file without the line end that editors append.
 fn read_secret(path: &Path) -> Result<String, HandlerRegistryError> {
     let text = gateway::read_secret_text(path).map_err(|error| {
         HandlerRegistryError::Secret(format!("`password`: `{}`: {error}", path.display()))

@@ -1,4 +1,4 @@
-//! The handlers of a program that was built without the feature `databases`: there are none.
+//! The handlers of a program that was built without the feature `databases`: there are no handlers.
 
 use std::sync::Arc;
 

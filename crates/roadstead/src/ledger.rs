@@ -1,8 +1,7 @@
-//! The ledger: what a client sent, and what it was told about each line.
+//! The ledger: each line that a client sent, and its result.
 //!
-//! What it is: a file that a run of `load` writes, and the check that holds it against the
-//! database. What it knows: ids, fates, and the recipe of the records. What it must never know:
-//! how the lines travelled.
+//! What it is: a file that a run of `load` writes, and the comparison of this file with the database. What it depends
+//! on: ids, fates, and the recipe of the records. What it must never depend on: how the lines were sent.
 //!
 //! The file is binary, all numbers little-endian:
 //!
@@ -11,12 +10,12 @@
 //!   kind: u8  number: u64                               any number of these
 //!     's' id    sent: ids begin at the first and rise by one; again only after a refusal
 //!     'a' 'r' 'f' 'u' 'm' id    its fate: acknowledged, refused, failed, unknown, misdirected
-//!     'x' 0     a reply came that nothing had asked for
+//!     'x' 0     an unsolicited reply
 //!   '.'  ids sent: u64                                  the run has ended
 //! ```
 //!
-//! A line is written down before it is given to the connection, and its fate when it is known. A
-//! file without its end belongs to a run that did not end, and nothing can be said about it.
+//! A line is recorded before it is passed to the connection, and its fate when it is known. A file without its end
+//! belongs to a run that did not end, and cannot be checked.
 
 #[cfg(feature = "databases")]
 mod check;
@@ -46,11 +45,11 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Begins a ledger of a run whose ids begin at `first` and whose records come from `seed`.
-    /// A file that is there is overwritten.
+    /// Creates the ledger of a run whose ids begin at `first` and whose records are generated from `seed`. An existing
+    /// file is overwritten.
     ///
     /// # Errors
-    /// What the system says about the file.
+    /// Any error of the file.
     pub fn create(path: &Path, seed: u64, first: u64) -> io::Result<Self> {
         let mut file = BufWriter::with_capacity(BUFFER_SIZE, File::create(path)?);
         file.write_all(MAGIC)?;
@@ -59,43 +58,43 @@ impl Writer {
         Ok(Self { file, sent: 0 })
     }
 
-    /// Notes that `id` is about to be sent for the first time: the first id, then one more each.
+    /// Records that `id` is about to be sent for the first time. Ids begin at the first id and rise by one.
     ///
     /// # Errors
-    /// What the system says about the file.
+    /// Any error of the file.
     pub fn sent(&mut self, id: u64) -> io::Result<()> {
         self.sent += 1;
         self.write(SENT, id)
     }
 
-    /// Notes that a refused `id` is about to be sent again.
+    /// Records that a refused `id` is about to be sent again.
     ///
     /// # Errors
-    /// What the system says about the file.
+    /// Any error of the file.
     pub fn sent_again(&mut self, id: u64) -> io::Result<()> {
         self.write(SENT, id)
     }
 
-    /// Notes what became of `id`.
+    /// Records the fate of `id`.
     ///
     /// # Errors
-    /// What the system says about the file.
+    /// Any error of the file.
     pub fn fate(&mut self, id: u64, fate: Fate) -> io::Result<()> {
         self.write(fate.kind(), id)
     }
 
-    /// Notes a reply that nothing had asked for.
+    /// Records an unsolicited reply.
     ///
     /// # Errors
-    /// What the system says about the file.
+    /// Any error of the file.
     pub fn unasked(&mut self) -> io::Result<()> {
         self.write(UNASKED, 0)
     }
 
-    /// Ends the ledger. Without this it cannot be checked.
+    /// Writes the end of the ledger. Without it the ledger cannot be checked.
     ///
     /// # Errors
-    /// What the system says about the file.
+    /// Any error of the file.
     pub fn finish(mut self) -> io::Result<()> {
         self.write(END, self.sent)?;
         self.file.flush()

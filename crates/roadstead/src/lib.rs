@@ -1,13 +1,12 @@
-//! Many connections in, few workers behind: the parts of the `roadstead` program, and the library
-//! for programs that want its data plane with handlers of their own.
+//! The parts of the `roadstead` program, and the library for programs that embed its data plane with their own
+//! handlers.
 //!
-//! What it is: the command line and what stands behind each command: the daemon, the load with its
-//! ledger, the demo; and [`embed`]. What it depends on: every room, and which handlers there are; it
-//! builds them, names them and hands them to `gateway`. What it must never depend on: how a request finds
-//! its way.
+//! What it is: the command line and the implementation of each command: the daemon, the load generator with its ledger,
+//! the demo; and [`embed`]. What it depends on: every other crate, and all kinds of handlers; it builds the handlers,
+//! names them and passes them to `gateway`. What it must never depend on: how a request is routed and processed.
 //!
-//! Everything but [`embed`] is behind features, which are on by default. A program that embeds Roadstead
-//! turns them off (`default-features = false`).
+//! All modules except [`embed`] are behind features, which are on by default. A program that embeds Roadstead turns
+//! them off (`default-features = false`).
 //!
 //! | feature | what it adds |
 //! |---|---|

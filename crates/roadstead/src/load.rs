@@ -1,16 +1,15 @@
-//! The client side: many connections that send lines of work and keep account of every one.
+//! The load generator: many connections that send lines of work and account for each line.
 //!
-//! What it is: one thread with one event loop that opens connections, sends lines when they are
-//! due, and judges each reply. What it knows: the `lines` protocol from the client's side, and
-//! time. What it must never know: what stands behind the listener.
+//! What it is: one thread with one event loop that opens connections, sends lines when they are due, and evaluates each
+//! reply. What it depends on: the client side of the `lines` protocol, and time. What it must never depend on: the
+//! implementation behind the listener.
 //!
-//! Lines are sent by an absolute schedule, whatever the replies do, so that a slow daemon does not
-//! slow down its own measurement: the latency of a line counts from when it was due. How late the
-//! load itself was is reported beside it. Without a rate, each connection keeps as many lines on
-//! their way as it may.
+//! Lines are sent on an absolute schedule, independent of the replies, so a slow daemon does not slow down the
+//! measurement: the latency of a line counts from the time when it was due. The delay of the load generator itself is
+//! reported separately. Without a rate, each connection always keeps its maximum number of lines in flight.
 //!
 //! ```text
-//!   Opening ──all are open──► Sending ──time is over, or stopped──► Waiting ──nothing is owed──► end
+//!   Opening ──all are open──► Sending ──time is over, or stopped──► Waiting ──all replies received──► end
 //!      │                         │                                     │
 //!      └─ none can be opened ─►  └─ every connection is gone ─► end    └─ WAIT_MAX is over ─► end
 //! ```

@@ -17,11 +17,11 @@ use roadstead::{daemon, doctor, exposure, files, load, missing, outcomes, worker
 use settings::{Configuration, Diagnostics};
 use tracing_subscriber::EnvFilter;
 
-/// The configuration or the command line is wrong.
+/// The exit code for an error in the configuration or the command line.
 const EXIT_USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    // First of all, while there is one thread: in the keeper's process this never returns.
+    // This must be the first call, while the process has one thread. In the supervisor process it never returns.
     if needs_supervisor()
         && let Err(error) = spawn::init()
     {
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether this process will start programs and so needs a keeper, or is one: a keeper is started
+/// Returns whether this process will start programs and needs a supervisor, or is a supervisor. A supervisor is started
 /// without arguments.
 fn needs_supervisor() -> bool {
     std::env::args_os()
@@ -72,22 +72,23 @@ fn needs_supervisor() -> bool {
         .is_none_or(|word| word == "serve" || word == "run" || word == "doctor")
 }
 
-/// An error on standard error. It may repeat arguments, whose control characters a terminal would obey.
+/// Prints an error to standard error. It may contain arguments, so control characters are escaped.
 fn complain(error: &dyn std::fmt::Display) {
     let text = error.to_string();
     eprintln!("roadstead: {}", exchange::visible(&error_log::masked(&text)));
 }
 
-/// Whether an argument has characters that a terminal would obey.
+/// Returns whether an argument contains characters that a terminal would interpret.
 fn has_hidden_arguments() -> bool {
     let mut arguments = std::env::args_os();
     arguments.any(|it| it.to_string_lossy().chars().any(exchange::is_hidden))
 }
 
-/// Shows a wrong command line, or help. Of the most frequent mistake clap says too little.
+/// Prints a command-line error or the help. Adds a hint for the most frequent mistake, because clap's message is too
+/// short.
 fn told(error: &clap::Error) -> ExitCode {
     let shown = match has_hidden_arguments() {
-        // Without colours, which are escape sequences as well.
+        // The text is rendered without colours, because colours are escape sequences too.
         true => {
             let text = error.render().to_string();
             std::io::stderr().write_all(exchange::visible(&text).as_bytes())
@@ -104,14 +105,14 @@ fn told(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// Whether a program and its arguments follow `run` or `doctor` without `--`.
+/// Returns whether a program follows `run` or `doctor` without `--`.
 fn forgets_dashes() -> bool {
     let mut arguments = std::env::args_os().skip(1);
     let command = arguments.next().is_some_and(|word| word == "run" || word == "doctor");
     command && arguments.all(|word| word != "--")
 }
 
-/// Serves one program; if it does not exist, that is reported at once instead of being retried.
+/// Serves one program. If the program does not exist, this is reported immediately instead of retrying.
 fn run(configuration: Result<Configuration, Diagnostics>) -> ExitCode {
     let missing = configuration.iter().flat_map(missing::programs).next();
     if let Some(settings::Remark { message, .. }) = missing {
@@ -145,7 +146,7 @@ fn serve(configuration: Result<Configuration, Diagnostics>, file: Option<&Path>)
 }
 
 fn check(file: &Path, connected: bool, admin: Option<&str>) -> ExitCode {
-    // Read once: a pipe has nothing more to say, and the file may be another one a moment later.
+    // The file is read only once: a pipe has no more data, and a file may change between two reads.
     let checked = settings::source(file).and_then(|source| {
         let configuration = settings::parse(&source, &|variable| std::env::var(variable).ok())?;
         files::check(&source, &configuration)?;
@@ -175,7 +176,7 @@ fn check(file: &Path, connected: bool, admin: Option<&str>) -> ExitCode {
     }
 }
 
-/// What the databases of a configuration say to it, if it is to connect to them.
+/// Returns the remarks of the databases about the configuration, if connecting was requested.
 #[cfg(feature = "databases")]
 fn doubts(
     source: &settings::Sources,
@@ -194,7 +195,7 @@ fn doubts(
     Ok(Vec::new())
 }
 
-/// What a reload of the running daemon would do.
+/// Returns what a reload of the running daemon would do.
 #[cfg(feature = "admin")]
 fn compared(
     file: &Path,
@@ -209,7 +210,7 @@ fn compared(_: &Path, _: &Configuration, _: Option<&str>) -> Result<Option<Strin
     Ok(None)
 }
 
-/// Says what is right but surely not meant, each with its place.
+/// Prints warnings about settings that are valid but probably not intended, each with its location.
 fn warn(source: &settings::Sources, remarks: &[settings::Remark]) {
     for remark in settings::placed(source, remarks).iter() {
         eprintln!("warning: {}:{}: {}", remark.file, remark.line, remark.message);

@@ -1,30 +1,30 @@
-//! How much memory the daemon may hold where the configuration does not say it.
+//! The memory limit of the daemon if the configuration does not set one.
 
 use std::fs;
 use std::path::Path;
 
-/// `memory_max` as configured, or else by what the system has.
+/// Returns `memory_max` as configured, or a default that depends on the system's memory.
 #[must_use]
 pub(crate) fn memory_max(configured: Option<usize>) -> usize {
     configured.unwrap_or_else(|| default_max(control_group(), total()))
 }
 
-/// 80 % of the limit of the control group, where it has one; otherwise half of the memory. Without
-/// either there is no limit.
+/// Returns 80 % of the limit of the control group if it has one, and otherwise half of the memory. If neither is known,
+/// there is no limit.
 fn default_max(group: Option<u64>, total: Option<u64>) -> usize {
     let group = group.filter(|limit| total.is_none_or(|total| *limit < total));
     let max = group.map(|limit| limit / 5 * 4).or_else(|| total.map(|total| total / 2));
     max.and_then(|max| usize::try_from(max).ok()).unwrap_or(usize::MAX)
 }
 
-/// The bytes of memory of this machine.
+/// Returns the memory of this machine in bytes.
 fn total() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The lowest limit of the control groups of this process.
+/// Returns the lowest limit of the control groups of this process.
 fn control_group() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let limits = groups.lines().filter_map(|line| {
@@ -41,8 +41,8 @@ fn control_group() -> Option<u64> {
     limits.min()
 }
 
-/// The lowest limit in a file of this name, from the group at `path` up to the root. A group without a
-/// limit says `max`.
+/// Returns the lowest limit in the files of this name, from the group at `path` up to the root. A group without a limit
+/// contains `max`.
 fn lowest(root: &Path, path: &str, name: &str) -> Option<u64> {
     let group = root.join(path.trim_start_matches('/'));
     let groups = group.ancestors().take_while(|it| it.starts_with(root));

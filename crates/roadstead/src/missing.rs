@@ -1,14 +1,14 @@
-//! Programs that a configuration names and that are not there.
+//! Finds programs that a configuration names and that do not exist.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use settings::{Configuration, Probe, Program, Remark};
 
-/// Where programs are searched when there is no `PATH` at all, as where they are started.
+/// Where programs are searched if `PATH` is not set, as when they are started.
 const PATH_DEFAULT: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// What would keep a program from being started, each at the option that names it.
+/// Returns the reasons why programs could not be started, each at the option that names the program.
 #[must_use]
 pub fn programs(configuration: &Configuration) -> Vec<Remark> {
     let mut missing = Vec::new();
@@ -32,7 +32,7 @@ pub fn programs(configuration: &Configuration) -> Vec<Remark> {
     missing
 }
 
-/// Why a program cannot be started, where and with the variables of `program`, if it has any.
+/// Returns why a program cannot be started, with the working directory and the variables of `program` if it is given.
 fn why_not(name: &str, program: Option<&Program>) -> Option<String> {
     let variables = program.map(|program| program.env.as_slice()).unwrap_or_default();
     let own = variables.iter().find(|(variable, _)| variable == "PATH");

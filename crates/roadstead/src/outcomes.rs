@@ -1,10 +1,10 @@
-//! The page of all endings, made from the one table of causes.
+//! Generates the page of all outcomes from the table of causes.
 
 use std::fmt::Write;
 
 use exchange::{Cause, Verdict};
 
-/// The Markdown page as it stands in `docs/outcomes.md`.
+/// Returns the Markdown page, as stored in `docs/outcomes.md`.
 #[must_use]
 pub fn page() -> String {
     let mut page = String::from(
@@ -42,7 +42,7 @@ pub fn page() -> String {
     page
 }
 
-/// The cell of the code of its error object; none where nobody is left to read it.
+/// Returns the cell with the JSON-RPC error code. It is empty if no client can receive the error.
 fn json_rpc_code(cause: Cause) -> String {
     match cause.verdict() {
         Verdict::Left => "–".to_owned(),

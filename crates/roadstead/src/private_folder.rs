@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use tempfile::TempDir;
 
-/// A new folder with a name that nobody can guess and mode 0700, so that nobody else can read what is there,
-/// make a socket there or replace one. It is removed with the value.
+/// Creates a folder with a random name and mode 0700, so that no other user can read its files, create a socket in it
+/// or replace one. The folder is removed when the value is dropped.
 pub(crate) fn private_folder(prefix: &str) -> io::Result<TempDir> {
     tempfile::Builder::new().prefix(prefix).permissions(Permissions::from_mode(0o700)).tempdir()
 }

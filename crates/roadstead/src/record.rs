@@ -1,9 +1,8 @@
-//! The line of work: what demo, load and the built-in worker speak of.
+//! The line of work that demo, load and the built-in worker use.
 //!
-//! What it is: `ID AT PATH STATUS`, the hit of a web server as one line, and the same four values
-//! as a JSON record `{"id":…,"at":…,"path":"…","status":…}`; written into and read from byte
-//! buffers without an allocation. What it knows: the rules of the four values. What it must never
-//! know: who sends a line, or what becomes of it.
+//! What it is: `ID AT PATH STATUS`, the hit of a web server as one line, and the same four values as a JSON record
+//! `{"id":…,"at":…,"path":"…","status":…}`. Both are read from and written to byte buffers without an allocation. What
+//! it depends on: the rules of the four values. What it must never depend on: the sender of a line, or its outcome.
 //!
 //! ```
 //! use roadstead::record::Record;
@@ -17,38 +16,38 @@
 
 use std::fmt;
 
-/// Bytes of the longest path.
+/// The maximum length of a path in bytes.
 pub const PATH_MAX: usize = 1024;
 
-/// The largest id and the largest time: what every database can hold as a signed number.
+/// The largest id and the largest time: the largest signed number that every database can store.
 pub const NUMBER_MAX: u64 = i64::MAX as u64;
 
 /// One hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Which one; unique within a run, at most [`NUMBER_MAX`].
+    /// The id, unique within a run, at most [`NUMBER_MAX`].
     pub id: u64,
-    /// When, in microseconds since 1970, at most [`NUMBER_MAX`].
+    /// The time in microseconds since 1970, at most [`NUMBER_MAX`].
     pub at: u64,
-    /// What was asked for: a slash and further characters that a path and query may hold
-    /// (RFC 3986 §3.3 and §3.4, so neither space nor quote), at most [`PATH_MAX`] bytes.
+    /// The requested path and query: a slash and further characters that are legal there (RFC 3986 §3.3 and §3.4, so
+    /// neither space nor quote), at most [`PATH_MAX`] bytes.
     pub path: &'a str,
-    /// The status of the answer: 200 to 599.
+    /// The status of the response: 200 to 599.
     pub status: u16,
 }
 
-/// What is wrong with a line.
+/// The error in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
-    /// There are not four values with one space between them.
+    /// The line is not four values with one space between them.
     Shape,
-    /// It is not a JSON object of the four members in their order.
+    /// The line is not a JSON object with the four members in their order.
     Json,
     /// The id is not a number, or too large.
     Id,
     /// The time is not a number, or too large.
     At,
-    /// The path does not begin with a slash, holds a forbidden character, or is too long.
+    /// The path does not begin with a slash, contains an illegal character, or is too long.
     Path,
     /// The status is not 200 to 599.
     Status,
@@ -70,7 +69,7 @@ impl fmt::Display for Flaw {
 impl std::error::Error for Flaw {}
 
 impl<'a> Record<'a> {
-    /// Reads `ID AT PATH STATUS`; `line` comes without its line end.
+    /// Parses `ID AT PATH STATUS`. `line` has no line end.
     ///
     /// # Errors
     /// The first [`Flaw`] from the left.
@@ -84,7 +83,7 @@ impl<'a> Record<'a> {
         Self::of(id, at, path, status)
     }
 
-    /// Reads the JSON record, in the form in which [`Self::write_json`] writes it.
+    /// Parses the JSON record, in the form that [`Self::write_json`] writes.
     ///
     /// # Errors
     /// The first [`Flaw`] from the left.
@@ -125,7 +124,7 @@ impl<'a> Record<'a> {
         write_number(out, self.status.into());
     }
 
-    /// Appends the JSON record, without a line end. A path holds nothing that JSON would escape.
+    /// Appends the JSON record, without a line end. A path contains no characters that JSON would escape.
     pub fn write_json(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"id\":");
         write_number(out, self.id);
@@ -139,7 +138,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The number that `digits` write without sign or leading zero, up to [`NUMBER_MAX`].
+/// Parses decimal digits without sign or leading zero, up to [`NUMBER_MAX`].
 #[must_use]
 pub fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || digits.len() > 19 || (digits[0] == b'0' && digits.len() > 1) {
@@ -151,7 +150,7 @@ pub fn number(digits: &[u8]) -> Option<u64> {
         if digit > 9 {
             return None;
         }
-        // Nineteen digits stay below 2^64.
+        // Nineteen digits are less than 2^64.
         number = number * 10 + u64::from(digit);
     }
     (number <= NUMBER_MAX).then_some(number)
@@ -179,7 +178,7 @@ fn checked_path(path: &[u8]) -> Option<&str> {
     if legal { std::str::from_utf8(path).ok() } else { None }
 }
 
-/// Characters of a path and its query (RFC 3986 §3.3, §3.4).
+/// The legal characters of a path and its query (RFC 3986 §3.3, §3.4).
 const LEGAL: [bool; 256] = {
     let mut legal = [false; 256];
     let mut byte = 0_u8;
@@ -196,15 +195,15 @@ const LEGAL: [bool; 256] = {
     legal
 };
 
-/// What the records of a run hold: a pure function of seed and id, so that whoever knows both can
-/// tell whether a record came back, or was stored, as it was sent.
+/// Generates the contents of the records of a run: a pure function of seed and id. So a record that is received or
+/// stored can be compared with the record that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recipe {
-    /// Where the randomness comes from.
+    /// The seed of the random values.
     pub seed: u64,
 }
 
-/// The path and status that a [`Recipe`] gives to one id.
+/// The path and status that a [`Recipe`] generates for one id.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     path: [u8; 7],
@@ -213,7 +212,7 @@ pub struct Sample {
 }
 
 impl Recipe {
-    /// Path and status of the record `id`.
+    /// Returns the path and status of the record `id`.
     #[must_use]
     pub fn sample(self, id: u64) -> Sample {
         let random = mixed(self.seed ^ mixed(id));
@@ -227,29 +226,29 @@ impl Recipe {
                 path_length += 1;
             }
         }
-        // 8 bits choose, so the cast keeps everything.
+        // The index has 8 bits, so the cast loses nothing.
         let status = STATUSES[((random >> 16) & 0xff) as usize % STATUSES.len()];
         Sample { path, path_length, status }
     }
 }
 
-/// Mostly successes, as in life.
+/// The statuses to choose from. Most are successes, as in real traffic.
 const STATUSES: [u16; 12] = [200, 200, 200, 200, 200, 200, 204, 301, 304, 404, 500, 599];
 
 impl Sample {
-    /// The whole record.
+    /// Returns the complete record.
     #[must_use]
     pub fn record(&self, id: u64, at: u64) -> Record<'_> {
         Record { id, at, path: self.path(), status: self.status }
     }
 
-    /// The path, such as `/a/17`.
+    /// Returns the path, for example `/a/17`.
     #[must_use]
     pub fn path(&self) -> &str {
         std::str::from_utf8(&self.path[..self.path_length]).expect("a sample's path is ASCII")
     }
 
-    /// The status.
+    /// Returns the status.
     #[must_use]
     pub const fn status(&self) -> u16 {
         self.status

@@ -1,5 +1,5 @@
-//! Other settings for a daemon that serves: its file is read again and checked wholly, and taken over
-//! by all shards, or by none.
+//! Reloads the configuration of a running daemon: the file is read again and validated completely, and then applied by
+//! all shards or by none.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel, sync_channel};
@@ -14,15 +14,15 @@ use settings::{Configuration, Diagnostics, Remark, Sources};
 use crate::memory::memory_max;
 use crate::{descriptors, error_log, exposure};
 
-/// How long the shards may take.
+/// How long to wait for the shards.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// Reads the file of a daemon again.
+/// Reloads the configuration file of a daemon.
 pub(crate) struct Reloader {
     file: PathBuf,
     fleet: Arc<Fleet>,
     handler_registry: Arc<dyn HandlerRegistry>,
-    /// What is in force.
+    /// The running configuration.
     serving: Mutex<Configuration>,
 }
 
@@ -36,13 +36,13 @@ impl Reloader {
         Arc::new(Self { file, fleet, handler_registry, serving: Mutex::new(serving) })
     }
 
-    /// Takes over what the file says now. Gives a sentence for the operator.
+    /// Reloads the file. Returns a message for the operator.
     ///
     /// # Errors
-    /// Every reason against it, with its place. Then the running configuration is kept, and the last line
-    /// says so.
+    /// Every reason for a rejection, with its location. The running configuration is kept, and the last line of the
+    /// message says so.
     pub(crate) fn reload(&self) -> Result<String, String> {
-        // It is whole after every call, so a panic elsewhere leaves nothing to mend.
+        // The value is consistent after every call, so a poisoned lock can be used after a panic elsewhere.
         let mut serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
         let told = self.take_over(&mut serving);
         match &told {
@@ -52,8 +52,8 @@ impl Reloader {
         told
     }
 
-    /// What a reload would do now, as JSON: the `file`, whether it `needs_restart`, and the `messages` that say
-    /// why it would be rejected. Nothing is changed.
+    /// Returns the effect of a reload as JSON: the `file`, whether it `needs_restart`, and the `messages` with the
+    /// reasons for a rejection. Changes nothing.
     #[cfg(feature = "admin")]
     pub(crate) fn preview(&self) -> Value {
         let serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,7 +115,7 @@ impl Reloader {
         Ok(format!("{file} {force}: {listeners} listeners, {pools} pools{warnings}"))
     }
 
-    /// Reads the file and makes ready what the shards take over.
+    /// Reads the file and prepares what the shards apply.
     fn prepare(
         &self,
         serving: &Configuration,
@@ -131,16 +131,15 @@ impl Reloader {
         Ok((reloads, new))
     }
 
-    /// Gives each shard its part, and waits until all have it. Gives how many are late, and what the
-    /// others report: they have their mail,
-    /// and take it over when they get to it.
+    /// Sends each shard its part, and waits until all have applied it. Returns the number of late shards, and the
+    /// warnings of the others. Late shards have received the mail, and apply it when they process it.
     fn tell(&self, reloads: Vec<Reload>) -> Result<(usize, Vec<String>), String> {
         let (told, answers) = channel();
         let mut warnings = Vec::new();
         let mut left = reloads.len();
         for (shard, reload) in (0..).zip(reloads) {
             let told = told.clone();
-            // Nobody may wait for it any more.
+            // The receiver may be gone.
             let reply = Box::new(move |taken| told.send(taken).unwrap_or_default());
             let reload = Box::new(reload);
             self.fleet.mailbox(shard).post(ShardMail::Reload { reload, reply });
@@ -164,22 +163,22 @@ impl Reloader {
         Ok((left, warnings))
     }
 
-    /// Starts a thread that reloads when it is told to; orders that come meanwhile are one.
+    /// Starts a thread that reloads when the returned function is called. Calls during a reload are merged into one.
     pub(crate) fn start(self: &Arc<Self>) -> std::io::Result<impl Fn() + Send + use<>> {
         let (order, orders) = sync_channel(1);
         let reloader = Arc::clone(self);
         std::thread::Builder::new().name("reload".to_owned()).spawn(move || {
             for () in orders {
-                // It was logged.
+                // The error has been logged.
                 let _ = reloader.reload();
             }
         })?;
-        // One that waits already sees what is in the file by then.
+        // A call that is already pending will read the current content of the file.
         Ok(move || order.try_send(()).unwrap_or_default())
     }
 }
 
-/// Where what cannot be had is named.
+/// Returns a remark at the option that caused the error.
 pub(crate) fn remark(error: &BuildError) -> Remark {
     let keys: &[&str] = match error {
         BuildError::NoPool(pool) | BuildError::Handler { pool, .. } => &["pool", pool],

@@ -1,4 +1,4 @@
-//! What a reload of the running daemon would do with a configuration file that was checked.
+//! Asks a running daemon how it would reload a configuration file that was checked.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use settings::{Address, Configuration};
 
 use crate::ask::{self, AskError, Token};
 
-/// How long the daemon may take to compare.
+/// How long the daemon may take for the comparison.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// Asks the daemon at the admin address of a configuration, or at `admin`, whether it could take the file over
-/// by a reload. A text for the operator; none when no daemon answers there.
+/// Asks the daemon at the admin address of a configuration, or at `admin`, whether it can reload the file. Returns a
+/// message for the operator, or `None` if no daemon answers.
 ///
 /// # Errors
-/// When `admin` was given and no daemon answers, or it does not say.
+/// `admin` was given, and no daemon answers or the daemon does not report the result.
 pub fn compare(
     file: &Path,
     configuration: &Configuration,
@@ -24,8 +24,8 @@ pub fn compare(
     let configured = configuration.admin.as_ref().filter(|admin| is_known(&admin.listen));
     let listen = configured.map(|admin| admin.listen.to_string());
     let Some(address) = admin.map(str::to_owned).or(listen) else { return Ok(None) };
-    // The file may be somebody else's: its secrets do not go to a place that it names itself, unless this
-    // user or root listens there. The credentials of the user are enough for a Unix socket.
+    // The file may belong to another user. Its secrets are not sent to an address in the same file, unless this user or
+    // root listens there. For a Unix socket the credentials of the user are sufficient.
     let secret = configured.and_then(|admin| admin.token.as_ref());
     let secret = secret.filter(|_| !address.starts_with("unix:"));
     if admin.is_none() && secret.is_some() && !configured.is_some_and(|it| is_local(&it.listen)) {
@@ -58,7 +58,7 @@ pub fn compare(
     Ok(Some(told(file, &address, &answer)))
 }
 
-/// Whether a daemon with this admin address can be found there.
+/// Returns whether a daemon can be reached at this configured address.
 fn is_known(listen: &Address) -> bool {
     match listen {
         Address::Internet(address) => address.port() != 0,
@@ -67,7 +67,7 @@ fn is_known(listen: &Address) -> bool {
     }
 }
 
-/// Whether only this machine answers there.
+/// Returns whether only this machine can answer at the address.
 fn is_local(listen: &Address) -> bool {
     match listen {
         Address::Internet(address) => {
@@ -79,7 +79,7 @@ fn is_local(listen: &Address) -> bool {
     }
 }
 
-/// What the daemon answered, for the operator.
+/// Returns the answer of the daemon as a message for the operator.
 fn told(file: &Path, address: &str, answer: &Value) -> String {
     let daemon = format!("the running daemon ({address})");
     let serves = answer["file"].as_str().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! The loops of a daemon, each on a thread of its own.
+//! The event loops of a daemon, each on a thread of its own.
 //!
-//! What it is: so many loops, their shards with what they are made of, and how they run and end
-//! together. What it must never know: a listener's protocol, a pool.
+//! What it is: the loops, their shards with their parts, and how they run and end together. What it must never depend
+//! on: the protocol of a listener, a pool.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,23 +19,23 @@ use spawn::{Report, Spawn};
 
 use crate::binding;
 
-/// Where the number of the shard stands in the tokens of programs.
+/// The position of the shard's number in the tokens of programs, in bits.
 const TOKEN_SHIFT: u32 = 56;
 
-/// Loops and who turns in them.
+/// Loops and the shards that run in them.
 pub(crate) struct Crew<K: Kernel> {
     members: Vec<(Loop<K, ShardMail>, Shard)>,
     fleet: Arc<Fleet>,
     metrics: Vec<Arc<gateway::metrics::Metrics>>,
 }
 
-/// Loops that have no shards yet.
+/// Loops without shards.
 pub(crate) struct Loops<K: Kernel> {
     loops: Vec<Loop<K, ShardMail>>,
     fleet: Arc<Fleet>,
 }
 
-/// What all shards are made of.
+/// The parts that all shards are built from.
 pub(crate) struct Common {
     pub(crate) configuration: Configuration,
     pub(crate) sockets: Vec<(String, Fd)>,
@@ -45,14 +45,14 @@ pub(crate) struct Common {
     pub(crate) access_log: Option<LogSink>,
 }
 
-/// Why there is no crew.
+/// Why the shards could not be built.
 #[derive(Debug)]
 pub(crate) enum CrewError {
     Plan(BuildError),
     System(io::Error),
 }
 
-/// How many loops a daemon has here.
+/// Returns the number of loops for this setting on this machine.
 pub(crate) fn count(shards: Shards) -> u32 {
     match shards {
         Shards::Count(count) => count,
@@ -76,7 +76,7 @@ impl<K: Kernel> Loops<K> {
         Ok(Self { loops, fleet: Fleet::with_lookup(mailboxes, configuration, lookup) })
     }
 
-    /// Finds the servers that have names, now and again and again.
+    /// Resolves the host names of servers now, and then repeatedly.
     pub(crate) fn find_names(&self, configuration: &Configuration) -> Result<(), CrewError> {
         self.fleet.look_up(configuration).map_err(CrewError::Plan)?;
         self.fleet.watch_names(configuration).map_err(CrewError::System)
@@ -86,7 +86,7 @@ impl<K: Kernel> Loops<K> {
         &self.fleet
     }
 
-    /// Gives each loop its shard, which is opened when it starts.
+    /// Builds a shard for each loop. The shard is opened when it starts.
     pub(crate) fn man(self, common: Common) -> Result<Crew<K>, CrewError> {
         let Self { loops, fleet } = self;
         let Common { configuration, mut sockets, handler_registry, spawner, admission, access_log } =
@@ -121,7 +121,7 @@ impl<K: Kernel> Loops<K> {
     }
 }
 
-/// The sockets of one shard: a descriptor of its own for each listener that it listens for.
+/// Returns the sockets of one shard: a separate descriptor for each listener that the shard serves.
 fn share(
     sockets: &mut Vec<(String, Fd)>,
     fleet: &Fleet,
@@ -148,10 +148,10 @@ impl<K: Kernel + Send + 'static> Crew<K> {
         }
     }
 
-    /// Turns until all have ended: the first on this thread, each other on one of its own.
+    /// Runs the loops until all have ended: the first on this thread, each other on a thread of its own.
     ///
     /// # Errors
-    /// A loop cannot go on or has no thread, or a thread panicked; the others end at once then.
+    /// A loop cannot continue or its thread cannot be started, or a thread panicked. The others then end immediately.
     pub(crate) fn run(self) -> io::Result<DrainResult> {
         let Self { members, fleet, metrics: _ } = self;
         let mut members = members.into_iter();
@@ -198,7 +198,7 @@ fn turn<K: Kernel>(
     Ok(shard.end())
 }
 
-/// Lets no shard go on when another has panicked: what that one knew is gone.
+/// Stops all shards if one has panicked, because the state of that one is lost.
 struct Alarm(Arc<Fleet>);
 
 impl Drop for Alarm {
@@ -209,7 +209,7 @@ impl Drop for Alarm {
     }
 }
 
-/// Tells each shard what becomes of its programs.
+/// Returns the function that passes reports about programs to their shards.
 pub(crate) fn reports(fleet: Arc<Fleet>) -> Box<dyn Fn(Report) + Send> {
     Box::new(move |mut report| {
         let shard = match &mut report {
@@ -226,14 +226,14 @@ pub(crate) fn reports(fleet: Arc<Fleet>) -> Box<dyn Fn(Report) + Send> {
     })
 }
 
-/// The one spawner, as one shard uses it.
+/// The common spawner, as used by one shard.
 struct SharedSpawner {
     spawner: Arc<Mutex<Box<dyn Spawn>>>,
     shard: u32,
 }
 
 impl SharedSpawner {
-    /// It is whole after every call, so a panic elsewhere leaves nothing to mend.
+    /// The spawner is consistent after every call, so a poisoned lock can be used after a panic elsewhere.
     fn lock(&self) -> MutexGuard<'_, Box<dyn Spawn>> {
         self.spawner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -265,7 +265,7 @@ impl Spawn for SharedSpawner {
     }
 }
 
-/// The embedder's say on connections, one call at a time.
+/// Returns the embedder's callback for new connections, for use by one shard. One call runs at a time.
 fn shared_admission(admission: &Arc<Mutex<Admission>>) -> Admission {
     let admission = Arc::clone(admission);
     Box::new(move |listener, peer| {

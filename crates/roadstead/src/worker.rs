@@ -1,10 +1,10 @@
 //! The built-in worker program: `roadstead worker`.
 //!
-//! What it is: a program that reads lines of work on its standard input and answers each with one
-//! line, so that demo, load and tests need no interpreter. What it knows: the line of work, and
-//! the ways to misbehave that fault tests ask for. What it must never know: who asks.
+//! What it is: a program that reads lines of work on its standard input and answers each with one line, so that demo,
+//! load and tests need no interpreter. What it depends on: the line of work, and the faults that fault tests request.
+//! What it must never depend on: who sends the lines.
 //!
-//! It answers all that it has read before it waits for more, as every program on a pipe must.
+//! It answers all lines that it has read before it reads more, as every program on a pipe must.
 
 mod misbehave;
 mod serve;
@@ -18,15 +18,14 @@ pub use serve::LINE_MAX;
 use crate::record::Record;
 use serve::{Next, serve};
 
-/// The built-in worker program: reads `ID AT PATH STATUS` on its standard input and answers one
-/// JSON record a line.
+/// The built-in worker program: reads `ID AT PATH STATUS` on standard input and answers each line with one JSON record.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct WorkerArgs {
-    /// Answer each line with itself, whatever it is.
+    /// Answer each line with the same line, without parsing it.
     #[arg(long)]
     pub echo: bool,
 
-    /// Do one thing wrong, on purpose.
+    /// Misbehave in this way, for fault tests.
     #[arg(long, value_name = "HOW", long_help = misbehave::HELP)]
     pub misbehave: Option<Misbehaviour>,
 }
@@ -44,7 +43,7 @@ pub fn main(args: &WorkerArgs) -> ExitCode {
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        // Nobody is left to read the answers: whoever asked has gone.
+        // The reader of the answers has closed the pipe.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("worker: {}", exchange::visible(&error.to_string()));
@@ -53,7 +52,7 @@ pub fn main(args: &WorkerArgs) -> ExitCode {
     }
 }
 
-/// The JSON record of a line of work, or why it is none.
+/// Appends the JSON record of a line of work, or the reason why the line is invalid.
 fn answer(line: &[u8], out: &mut Vec<u8>) {
     match Record::parse(line) {
         Ok(record) => record.write_json(out),
@@ -73,7 +72,7 @@ mod tests {
     use super::*;
     use std::io::Read;
 
-    /// Gives its parts one read at a time.
+    /// Returns one part per read.
     struct Parts(std::collections::VecDeque<Vec<u8>>);
 
     impl Read for Parts {
@@ -88,7 +87,7 @@ mod tests {
         }
     }
 
-    /// Keeps every write apart.
+    /// Stores each write separately.
     #[derive(Default)]
     struct Writes(Vec<String>);
 

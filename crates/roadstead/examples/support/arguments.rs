@@ -1,21 +1,21 @@
-//! The words that the handler examples understand.
+//! The command-line arguments of the handler examples.
 
 #[derive(Debug)]
 pub(crate) struct Arguments {
     /// Only serve.
     pub(crate) server: bool,
-    /// Clients at once; only clients when a port is named too.
+    /// The number of concurrent clients. With a port, only clients are run.
     pub(crate) clients: usize,
     clients_given: bool,
-    /// Bytes of a reply.
+    /// The size of a reply in bytes.
     pub(crate) size: usize,
-    /// 0: any that is free.
+    /// The port; 0: any free port.
     pub(crate) port: u16,
-    /// How many threads, as `workers` of a pool is written.
+    /// The number of threads, in the syntax of the option `workers`.
     pub(crate) threads: String,
-    /// Which of them is next.
+    /// The option `balance` of the pool.
     pub(crate) schedule: String,
-    /// How long the clients go on.
+    /// How long the clients run, in milliseconds.
     pub(crate) milliseconds: u64,
 }
 
@@ -60,7 +60,7 @@ impl Arguments {
         Ok(arguments)
     }
 
-    /// Whether somebody else serves.
+    /// Whether another process serves.
     #[allow(dead_code, reason = "the example with a database always serves")]
     pub(crate) fn only_clients(&self) -> bool {
         !self.server && self.clients_given && self.port != 0

@@ -1,4 +1,5 @@
-//! Opens the file of the access log, which may be root's in a directory that others can change: see [`paths`].
+//! Opens the file of the access log. The daemon may run as root, and other users may be able to change the directory:
+//! see [`paths`].
 
 use std::fs::File;
 use std::io;
@@ -6,12 +7,12 @@ use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 
-/// Opens a regular file, which is made with mode 0640 where there is none, a FIFO that somebody reads, or a
-/// character device. It never waits for anybody.
+/// Opens a regular file, a FIFO that has a reader, or a character device. A missing file is created with mode 0640.
+/// Never blocks.
 ///
 /// # Errors
-/// Where the file is of another kind, or of another user who must not have it; where another user can have led the
-/// way to it; or as open(2).
+/// The file is of another kind; it belongs to a user who must not have it; another user can change the path to it; or
+/// any error of open(2).
 pub(super) fn open_log(path: &Path) -> io::Result<File> {
     let place = paths::walk(path)?;
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -23,18 +24,19 @@ pub(super) fn open_log(path: &Path) -> io::Result<File> {
         let text = "it is not a regular file, a FIFO or a character device";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
-    // An open file of this process was not found by its name. A terminal is that of whoever logged in.
+    // The owner is not checked for an open file of this process, because it was not found by its name, nor for a
+    // terminal, because it belongs to the user who logged in.
     if !place.is_open_file && !is_device {
         let folder = fstat(&place.folder)?.st_mode;
         check_owner(found.st_uid, folder, rustix::process::geteuid().as_raw())?;
     }
-    // The thread of the log may wait for who reads it.
+    // The log's thread may block until the reader reads.
     fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
     Ok(file)
 }
 
-/// The owner of a file reads what is in it. In a directory where every user can make files, another user may have
-/// made this one for that.
+/// Checks the owner of the file, because the owner can read the log. In a directory where every user can create files,
+/// another user may have created this file for that purpose.
 fn check_owner(owner: u32, folder_mode: u32, user: u32) -> io::Result<()> {
     let is_own = owner == 0 || owner == user;
     let why = match (is_own, user) {
@@ -70,7 +72,7 @@ mod tests {
             assert_eq!(remove_file(&precious).is_ok(), follows, "{mode:o}");
         }
         if rustix::process::geteuid().is_root() {
-            // The link of another user in a directory such as /tmp.
+            // A symbolic link of another user in a directory such as /tmp.
             std::os::unix::fs::lchown(&path, Some(65534), None).unwrap();
             assert!(open_log(&path).is_err());
             assert!(!precious.exists());
@@ -92,7 +94,7 @@ mod tests {
         set_permissions(&outer, Permissions::from_mode(0o755)).unwrap();
         open_log(&path).unwrap();
         assert!(precious.join("access.log").exists());
-        // A directory that is none is as good as any, whoever can write it.
+        // A path without a symbolic link is accepted, whoever can write to the directory.
         set_permissions(&outer, Permissions::from_mode(0o777)).unwrap();
         open_log(&outer.join("access.log")).unwrap();
     }

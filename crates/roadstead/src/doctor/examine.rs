@@ -1,9 +1,9 @@
-//! The examination: which runs there are and what is concluded from each.
+//! The examination: the sequence of runs, and the conclusion from each.
 //!
 //! ```text
-//!   unasked? ── a request ──┬─ an answer ── a second one ── ten at once ── the end
-//!                           └─ none ── its input ends ──┬─ an answer: a buffer, or a filter?
-//!                                                       └─ none: silent
+//!   unsolicited? ── a request ──┬─ an answer ── a second request ── ten at the same time ── the end
+//!                               └─ none ── its input is closed ──┬─ an answer: a buffer, or a filter?
+//!                                                                └─ none: silent
 //! ```
 
 use std::time::{Duration, Instant};
@@ -14,21 +14,21 @@ use wire::{Framing, Piece};
 use super::finding::{Finding, Remedy};
 use super::patient::{Clinic, Patient, Treatment};
 
-/// How long a program may take to say what nobody asked for.
+/// How long to wait for unsolicited output.
 const UNASKED: Duration = Duration::from_millis(300);
-/// Requests that are sent at once.
+/// The number of requests that are sent together.
 const BURST: usize = 10;
-/// Bytes of standard error for each request that are too many.
+/// More bytes of standard error than this per request are a problem.
 const ERRORS_MAX: u64 = 4 << 10;
-/// How many times as long a program is waited for that may only be slow to start.
+/// The factor for the wait if the program may only be slow to start.
 const PATIENCE: u32 = 5;
-/// What a program says that needs a terminal, in lower case.
+/// Words in the messages of programs that need a terminal, in lower case.
 const TERMINAL_WORDS: [&str; 5] =
     ["not a tty", "not a terminal", "inappropriate ioctl", "requires a terminal", "isatty"];
-/// Bytes that are shown of what it said.
+/// The maximum number of bytes of output in a message.
 const SHOWN_MAX: usize = 80;
 
-/// One program and how it is looked at.
+/// The program and the parameters of its examination.
 pub(super) struct Examination {
     pub(super) clinic: Clinic,
     pub(super) treatment: Treatment,
@@ -36,20 +36,20 @@ pub(super) struct Examination {
     pub(super) wait: Duration,
 }
 
-/// What a first request came to.
+/// The result of the first request.
 enum First {
-    /// It answered; go on.
+    /// The program answered. The examination continues.
     Answered,
-    /// It did not, and its input has ended without a word too.
+    /// The program did not answer, not even after its input was closed.
     Nothing(Finding),
-    /// It answered once its input had ended.
+    /// The program answered after its input was closed.
     AtEnd,
-    /// What was found says it all.
+    /// The findings are complete. No further run is needed.
     Over,
 }
 
 impl Examination {
-    /// All that can be found; or why the program cannot be examined.
+    /// Returns all findings, or the reason that the program cannot be examined.
     pub(super) fn findings(&mut self) -> Result<Vec<Finding>, String> {
         let mut found = Vec::new();
         match self.first(&mut found)? {
@@ -76,7 +76,7 @@ impl Examination {
         Ok(found)
     }
 
-    /// One request.
+    /// Sends one request.
     fn first(&mut self, found: &mut Vec<Finding>) -> Result<First, String> {
         let (wait, oneshot) = (self.wait, self.treatment.framing == Framing::Oneshot);
         let mut patient = self.clinic.admit(&self.treatment)?;
@@ -89,7 +89,7 @@ impl Examination {
             patient.listen(UNASKED, |_| false);
             let is_prompt = !notes && patient.heard.frames.is_empty() && !patient.held.is_empty();
             let text = said(&patient);
-            // A length, or a greeting that is cut, is no prompt.
+            // A frame length or a truncated greeting is not a prompt.
             let is_text = patient.held.iter().all(|byte| matches!(byte, b' '..=b'~'));
             found.push(match is_prompt && is_text && self.treatment.framing == Framing::Lines {
                 true => Finding::Prompts(text),
@@ -157,7 +157,8 @@ impl Examination {
         })
     }
 
-    /// Whether it answers while its input is open if it is given more time, as one that loads a model first.
+    /// Returns whether the program answers with open input if it has more time, for example because it loads a model
+    /// first.
     fn is_slow(&mut self, found: &mut Vec<Finding>) -> Result<bool, String> {
         let limit = self.wait * PATIENCE;
         let mut patient = self.clinic.admit(&self.treatment)?;
@@ -174,12 +175,12 @@ impl Examination {
         patient.listen(limit, |it| it.heard.frames.len() > 1 || it.output_ended());
         found.push(Finding::StartsSlowly { first, second: asked.elapsed() });
         drop(patient);
-        // What is looked at from now on takes as long to start.
+        // The following runs take as long to start.
         self.wait = first * 2;
         Ok(true)
     }
 
-    /// Whether one that says nothing in a binary framing answers a line.
+    /// Returns whether a program that is silent in a binary framing answers a line.
     fn speaks_lines(&mut self) -> Result<bool, String> {
         if !matches!(self.treatment.framing, Framing::Len(_) | Framing::Netstring) {
             return Ok(false);
@@ -190,12 +191,13 @@ impl Examination {
         Ok(patient.listen(self.wait, |it| !it.heard.frames.is_empty()))
     }
 
-    /// What makes a program answer at once that did not: tried out one after the other.
+    /// Tries one remedy after the other, and returns the first with which the program answers immediately.
     fn remedy(&mut self) -> Result<Option<Remedy>, String> {
         let wiring = self.treatment.wiring;
         let with = |unbuffer| Wiring { unbuffer, ..wiring };
         let python = ("PYTHONUNBUFFERED".to_owned(), "1".to_owned());
-        // Output on descriptor 4 is opened by the program itself: neither library nor terminal know.
+        // A program that uses descriptor 4 opens its output itself. Neither the C library nor a terminal changes its
+        // buffering.
         let tried = [
             (Remedy::PythonUnbuffered, Treatment { env: vec![python], ..self.treatment.clone() }),
             (
@@ -209,7 +211,7 @@ impl Examination {
                 continue;
             }
             treatment.env.extend(self.treatment.env.clone());
-            // One that is not at hand here is passed over: another may be.
+            // A remedy that is not installed here is skipped; another may work.
             let Ok(mut patient) = self.clinic.admit(&treatment) else { continue };
             patient.greet(self.wait)?;
             patient.ask(&self.request)?;
@@ -220,7 +222,7 @@ impl Examination {
         Ok(None)
     }
 
-    /// More than one request of one process.
+    /// Sends several requests to one process.
     fn second(&mut self, found: &mut Vec<Finding>) -> Result<(), String> {
         let wait = self.wait;
         let mut patient = self.clinic.admit(&self.treatment)?;
@@ -247,7 +249,7 @@ impl Examination {
         let requests = 2 + BURST;
         if self.treatment.framing != Framing::Raw {
             if patient.listen(UNASKED, |it| it.heard.frames.len() > requests) {
-                // More may follow.
+                // More frames may follow.
                 patient.listen(UNASKED, |_| false);
             }
             let frames = patient.heard.frames.len();
@@ -266,7 +268,7 @@ impl Examination {
         Ok(())
     }
 
-    /// Its end: of its input, and by TERM.
+    /// Examines how the program ends: after its input was closed, and after SIGTERM.
     fn ending(&mut self, found: &mut Vec<Finding>) -> Result<(), String> {
         let wait = self.wait;
         let mut patient = self.clinic.admit(&self.treatment)?;
@@ -279,7 +281,7 @@ impl Examination {
         }
         drop(patient);
         let mut patient = self.clinic.admit(&self.treatment)?;
-        // It may still be about to say what it does with signals.
+        // The program may still be installing its signal handlers.
         patient.listen(UNASKED, |it| it.exit.is_some());
         patient.stop(Stop::Term);
         let ended = patient.listen(wait, |it| it.exit.is_some());
@@ -294,7 +296,7 @@ pub(super) fn dead(patient: &Patient<'_>) -> bool {
 
 pub(super) fn dies(patient: &mut Patient<'_>, wait: Duration) -> Finding {
     patient.listen(wait, |it| it.exit.is_some());
-    // Its last words may come with its end.
+    // Its last error message may arrive together with its end.
     patient.listen(UNASKED, |_| false);
     let last_error = patient.heard.last_error();
     if let Some(line) = &last_error {
@@ -313,7 +315,7 @@ fn status(patient: &Patient<'_>) -> String {
     }
 }
 
-/// What is wrong with what it said, if it said something that is no answer.
+/// Returns the problem with output that is not an answer.
 fn misspoken(patient: &Patient<'_>) -> Option<Finding> {
     match &patient.heard.broken {
         Some(Piece::Broken(wire::Fault::Text)) => {
@@ -334,7 +336,7 @@ fn misspoken(patient: &Patient<'_>) -> Option<Finding> {
     Some(Finding::NoEnd(said(patient)))
 }
 
-/// What it said, shown.
+/// Returns the beginning of its output in printable form.
 fn said(patient: &Patient<'_>) -> String {
     let bytes = &patient.heard.opening;
     let part = &bytes[..bytes.len().min(SHOWN_MAX)];

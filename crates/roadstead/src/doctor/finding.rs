@@ -1,90 +1,89 @@
-//! What the doctor can find, each in words and with its cure.
+//! The findings of the doctor, each with its message and its fix.
 //!
-//! What it is: one enum, its sentences, and the page they make. What it must never know: how it was
-//! found out.
+//! What it is: one enum, its messages, and the report. What it must never depend on: how a finding was made.
 
 use std::time::Duration;
 
 use wire::Framing;
 
-/// What was found.
+/// A finding.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Finding {
-    /// It starts.
+    /// The program starts.
     Starts,
-    /// It answers `initialize`, by which clients of JSON-RPC servers begin.
+    /// It answers `initialize`, the first request of JSON-RPC clients.
     Initializes,
-    /// It answers, and how soon.
+    /// It answers, after this time.
     Answers(Duration),
     /// It answers one request after the other.
     AnswersAgain,
-    /// It takes several requests before it answers, and answers all of them.
+    /// It reads several requests before it answers, and answers all of them.
     Pipelines(usize),
-    /// It ends when its input does.
+    /// It ends when its input ends.
     Ends,
-    /// It heeds TERM.
+    /// It ends on SIGTERM.
     HeedsTerm,
-    /// It answers a request of HTTP: with which status, and how soon.
+    /// It answers an HTTP request: the status, and the time.
     Serves(u16, Duration),
     /// It answers more than one request on a connection.
     Keeps,
-    /// It ends a connection behind each reply.
+    /// It closes the connection after each reply.
     Closes,
 
-    /// Nobody takes connections where it is to serve.
+    /// It accepts no connections at its socket.
     NoConnection(Duration),
-    /// It says nothing to a request of HTTP.
+    /// It does not answer an HTTP request.
     Unanswered(Duration),
-    /// It ends the connection without a reply.
+    /// It closes the connection without a reply.
     Drops,
-    /// What it says is no HTTP.
+    /// Its reply is not HTTP.
     NotHttp(String),
 
-    /// It speaks before it is asked.
+    /// It writes output before the first request.
     Greets(String),
-    /// It prints a text without a line end before it is asked.
+    /// It writes a text without a line end before the first request.
     Prompts(String),
-    /// It answers, but takes long for the first answer.
+    /// It answers, but the first answer takes long.
     StartsSlowly { first: Duration, second: Duration },
-    /// It says nothing in its framing, and answers a line.
+    /// It is silent in its framing, but answers a line.
     SpeaksLines,
-    /// What it says to a request goes to standard error.
+    /// It answers a request on standard error.
     AnswersOnStderr(String),
     /// It ends because it has no terminal.
     NeedsTerminal { status: String, last_error: Option<String> },
-    /// It speaks FastCGI where HTTP is expected.
+    /// It speaks FastCGI instead of HTTP.
     FastCgi,
-    /// It keeps its output in a buffer; what cures it was tried out.
+    /// It buffers its output. The remedy was tried successfully.
     Buffers(Remedy),
-    /// It answers when its input ends, with or without a buffer.
+    /// It answers only when its input ends, with or without buffering.
     NeedsEnd,
-    /// It says nothing at all.
+    /// It writes no output.
     Silent(Duration),
-    /// There is text where a length should be.
+    /// It writes text where a frame length is expected.
     TextOnBinary(String),
-    /// Its output breaks the rules of the framing.
+    /// Its output violates the framing.
     Breaks(&'static str, String),
-    /// It begins an answer and never ends it.
+    /// It begins an answer but does not finish it.
     NoEnd(String),
-    /// It answers more often than it is asked.
+    /// It sends more answers than it received requests.
     TooMany(usize),
-    /// Of several requests it answers some more than once, or prints more than answers.
+    /// For several requests, it answers some more than once, or writes other frames than answers.
     Strays { frames: usize, requests: usize },
-    /// It ends with a request in its hands.
+    /// It ends while a request is in flight.
     Dies { status: String, last_error: Option<String> },
     /// It answers once, and ends.
     OneAnswer(String),
-    /// It stops answering, though it runs.
+    /// It stops answering, but still runs.
     Stalls,
-    /// It writes much on standard error.
+    /// It writes much to standard error.
     FillsStderr { bytes: u64, requests: usize, last: Option<String> },
-    /// It does not end when its input does.
+    /// It does not end when its input ends.
     Stays(Duration),
-    /// It does not end when it is told to.
+    /// It does not end on SIGTERM.
     IgnoresTerm(Duration),
 }
 
-/// What was found to cure a buffer.
+/// A remedy for output buffering that was tried successfully.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Remedy {
     PythonUnbuffered,
@@ -103,7 +102,7 @@ impl Remedy {
 }
 
 impl Finding {
-    /// Whether something must be done about it.
+    /// Returns whether the finding is a problem.
     pub(super) const fn is_wrong(&self) -> bool {
         !matches!(
             self,
@@ -286,7 +285,7 @@ impl Finding {
 }
 
 impl Finding {
-    /// The same cure for `roadstead run`, which has no file.
+    /// Returns the same remedy as an option of `roadstead run`, which has no file.
     const fn flag(&self) -> Option<&'static str> {
         Some(match self {
             Self::Buffers(Remedy::PythonUnbuffered) => "--env PYTHONUNBUFFERED=1",
@@ -300,7 +299,7 @@ impl Finding {
     }
 }
 
-/// The page for a person.
+/// Writes the report for people.
 pub(super) fn report(
     program: &[String],
     word: &str,

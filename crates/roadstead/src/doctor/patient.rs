@@ -1,4 +1,4 @@
-//! One run of the program under examination: what is sent, what is heard, and for how long.
+//! One run of the program under examination: sends requests and reads its output, with time limits.
 
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,27 +11,27 @@ use spawn::{Command, Exit, Report, Spawn, Spawner, Stop, Wiring};
 use wire::jsonrpc::{Dialect, Kind, Tag, scan, write_initialize, write_initialized};
 use wire::{Decoder, Framing, OversizePolicy, Piece, encode};
 
-/// Bytes of one answer.
+/// The maximum size of one answer in bytes.
 const FRAME_MAX: usize = 16 << 20;
-/// The end of standard error that is kept.
+/// Bytes at the end of standard error that are kept.
 const TAIL_MAX: usize = 8 << 10;
-/// The beginning of its output that is kept.
+/// Bytes at the beginning of standard output that are kept.
 const OPENING_MAX: usize = 256;
-/// How often the spawner's reports are looked at while nothing is heard.
+/// How often the reports of the spawner are checked while there is no output.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What is run and how.
+/// What to run, and how.
 #[derive(Clone, Debug)]
 pub(super) struct Treatment {
     pub(super) program: Vec<String>,
     pub(super) framing: Framing,
     pub(super) wiring: Wiring,
     pub(super) env: Vec<(String, String)>,
-    /// What it serves on, if it serves.
+    /// The socket of a program that serves.
     pub(super) socket: Option<spawn::Socket>,
 }
 
-/// Where programs are run.
+/// Runs the programs.
 pub(super) struct Clinic {
     spawner: Spawner,
     reports: Receiver<Report>,
@@ -45,7 +45,7 @@ impl Clinic {
         Ok(Self { spawner: Spawner::new(Box::new(report))?, reports, token: 0 })
     }
 
-    /// Starts the program; why not, in words.
+    /// Starts the program, or returns the reason in words.
     pub(super) fn admit(&mut self, treatment: &Treatment) -> Result<Patient<'_>, String> {
         self.token += 1;
         let token = self.token;
@@ -90,35 +90,35 @@ impl Clinic {
     }
 }
 
-/// What the program has said.
+/// The output of the program.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     pub(super) frames: Vec<Vec<u8>>,
-    /// All bytes of its output, in frames or not.
+    /// The number of bytes of standard output, in frames or not.
     pub(super) bytes: u64,
-    /// The first of them.
+    /// The first bytes of standard output.
     pub(super) opening: Vec<u8>,
     pub(super) broken: Option<Piece>,
-    /// Why a frame is no message, where frames are JSON-RPC messages.
+    /// Why a frame is not a valid message, if frames are JSON-RPC messages.
     pub(super) senseless: Option<&'static str>,
     pub(super) errors: u64,
     pub(super) error_tail: Vec<u8>,
 }
 
 impl Heard {
-    /// Whether there is anything that an answer could be, or that shows that none will come.
+    /// Returns whether there is output that may be an answer, or that shows that no answer will follow.
     pub(super) fn has_said(&self) -> bool {
         !self.frames.is_empty() || self.broken.is_some() || self.senseless.is_some()
     }
 
-    /// The last line on standard error.
+    /// Returns the last line on standard error.
     pub(super) fn last_error(&self) -> Option<String> {
         let text = String::from_utf8_lossy(&self.error_tail);
         text.lines().rev().find(|line| !line.trim().is_empty()).map(|line| line.trim().to_owned())
     }
 }
 
-/// The program, running. It is killed when this goes.
+/// The running program. It is killed when this value is dropped.
 pub(super) struct Patient<'a> {
     clinic: &'a mut Clinic,
     pid: u32,
@@ -128,21 +128,21 @@ pub(super) struct Patient<'a> {
     decoder: Decoder,
     framing: Framing,
     outbox: Vec<u8>,
-    /// Bytes of an answer that has not ended.
+    /// Bytes of an unfinished answer.
     pub(super) held: Vec<u8>,
     pub(super) heard: Heard,
     pub(super) exit: Option<Exit>,
 }
 
 impl Patient<'_> {
-    /// Puts a request into what is to be sent; why it cannot be, in words.
+    /// Appends a request to the bytes to send, or returns the reason in words.
     pub(super) fn ask(&mut self, request: &[u8]) -> Result<(), String> {
         encode(self.framing, request, &mut self.outbox)
             .map_err(|why| format!("the request cannot be sent: {why}"))
     }
 
-    /// Begins as clients of such a program do, where frames are JSON-RPC messages: many answer
-    /// nothing before. Whether it was answered.
+    /// If frames are JSON-RPC messages, sends the initialization of a client, because many programs answer no other
+    /// request before. Returns whether the program answered.
     pub(super) fn greet(&mut self, limit: Duration) -> Result<bool, String> {
         let Some(dialect) = dialect(self.framing) else { return Ok(false) };
         let mut message = Vec::new();
@@ -159,7 +159,7 @@ impl Patient<'_> {
         Ok(true)
     }
 
-    /// Ends its input once all is sent.
+    /// Closes its input when everything has been sent.
     pub(super) fn end_input(&mut self, limit: Duration) {
         self.listen(limit, |patient| patient.outbox.is_empty());
         self.stdin = None;
@@ -177,12 +177,12 @@ impl Patient<'_> {
         self.stdout.is_none()
     }
 
-    /// Whether what it says is text where a length should be.
+    /// Returns whether the output is text where a length is expected.
     pub(super) fn says_text(&self) -> bool {
         self.decoder.is_text(&self.held)
     }
 
-    /// Sends and listens until `enough`, or `limit` has passed; whether it was enough.
+    /// Sends and reads until `enough` returns `true` or `limit` has passed. Returns the last result of `enough`.
     pub(super) fn listen(&mut self, limit: Duration, enough: impl Fn(&Self) -> bool) -> bool {
         let until = Instant::now() + limit;
         loop {
@@ -206,7 +206,7 @@ impl Patient<'_> {
             fds.push(PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN));
         }
         let limit = Timespec::try_from(limit).expect("at most LOOK");
-        // Interrupted or not: the turn looks at everything.
+        // An interruption is ignored, because every descriptor is checked anyway.
         let _ = poll(&mut fds, Some(&limit));
     }
 
@@ -222,7 +222,7 @@ impl Patient<'_> {
             match rustix::io::write(fd, &self.outbox) {
                 Ok(count) => drop(self.outbox.drain(..count)),
                 Err(Errno::AGAIN | Errno::INTR) => {}
-                // It reads no more, which its answers, or its end, will tell.
+                // The program has closed its input. Its answers or its end will show the cause.
                 Err(_) => self.outbox.clear(),
             }
         }
@@ -256,8 +256,8 @@ impl Patient<'_> {
 }
 
 impl Patient<'_> {
-    /// A frame is an answer. Of JSON-RPC messages only responses are; what the program asks is
-    /// refused, and what it notes is nobody's here, as in a pool.
+    /// Handles one frame as an answer. Of JSON-RPC messages only responses count: requests of the program are refused
+    /// and its notifications are ignored, as in a pool.
     fn handle_frame(&mut self, range: Range<usize>) {
         let frame = &self.held[range];
         let message = dialect(self.framing).map(|_| scan(frame));
@@ -269,7 +269,7 @@ impl Patient<'_> {
                     &frame[id],
                     br#","error":{"code":-32601,"message":"the doctor answers nothing"}}"#,
                 ];
-                // One that cannot be framed is not sent: it is no line.
+                // A refusal that cannot be framed, because it is not a line, is not sent.
                 let _ = encode(self.framing, &refusal.concat(), &mut self.outbox);
             }
             Some(Ok(_)) => {}
@@ -278,7 +278,7 @@ impl Patient<'_> {
     }
 }
 
-/// How clients of such a program begin.
+/// Returns the first messages of a client for this framing.
 fn dialect(framing: Framing) -> Option<Dialect> {
     match framing {
         Framing::ContentLength => Some(Dialect::Lsp),
@@ -294,13 +294,13 @@ impl Drop for Patient<'_> {
     }
 }
 
-/// How many bytes came; `None` when none did. The end closes the descriptor.
+/// Returns the number of bytes read, or `None` if there were none. At the end, the descriptor is closed.
 fn read(from: &mut Option<OwnedFd>, buffer: &mut [u8]) -> Option<usize> {
     match rustix::io::read(from.as_ref()?, buffer) {
         Ok(0) => *from = None,
         Ok(count) => return Some(count),
         Err(Errno::AGAIN | Errno::INTR) => {}
-        // A terminal whose program has ended says EIO.
+        // A terminal returns EIO when its program has ended.
         Err(_) => *from = None,
     }
     None

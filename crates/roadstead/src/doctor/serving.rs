@@ -1,4 +1,4 @@
-//! The examination of a program that serves HTTP: does it take connections, answer, keep them, end?
+//! Examines a program that serves HTTP: whether it accepts connections, answers, keeps connections open, and ends.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -14,12 +14,12 @@ use super::finding::Finding;
 use super::patient::{Clinic, Patient, Treatment};
 use crate::private_folder::private_folder;
 
-/// How long one look at a connection takes.
+/// The timeout of one read from a connection.
 const LOOK: Duration = Duration::from_millis(10);
-/// Bytes that are shown of what is no reply.
+/// The maximum number of bytes of an invalid reply in a message.
 const SHOWN_MAX: usize = 80;
 
-/// Where it serves, as in the pool's `socket`.
+/// Where the program serves, as in the pool's `socket`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Place {
     Inherited,
@@ -27,17 +27,17 @@ pub(super) enum Place {
     Port,
 }
 
-/// One program and how it is looked at.
+/// The program and the parameters of its examination.
 pub(super) struct Serving {
     pub(super) clinic: Clinic,
     pub(super) treatment: Treatment,
     pub(super) place: Place,
-    /// What is asked for.
+    /// The path of the request.
     pub(super) path: String,
     pub(super) wait: Duration,
 }
 
-/// What came of a request.
+/// The result of a request.
 enum Heard {
     Whole { status: u16, keep: bool },
     Silent,
@@ -45,7 +45,7 @@ enum Heard {
     Broken(String),
 }
 
-/// Where it is reached.
+/// The address of the program.
 enum Address {
     Unix(PathBuf),
     Port(Port),
@@ -55,7 +55,7 @@ trait Stream: Read + Write {}
 impl<T: Read + Write> Stream for T {}
 
 impl Serving {
-    /// All that can be found; or why the program cannot be examined.
+    /// Returns all findings, or the reason that the program cannot be examined.
     pub(super) fn findings(&mut self) -> Result<Vec<Finding>, String> {
         let folder = private_folder("roadstead-doctor-").map_err(|error| error.to_string())?;
         self.look(&folder.path().join("socket"))
@@ -109,7 +109,7 @@ impl Serving {
         Ok(found)
     }
 
-    /// Where it is to serve, and how it is told.
+    /// Chooses the address, and how the program receives it: by an inherited socket, its arguments or its environment.
     fn dress(&self, path: &std::path::Path) -> std::io::Result<(Address, Treatment)> {
         let mut treatment = self.treatment.clone();
         let mut tell = |word: &str, variable: &str, value: String| {
@@ -139,7 +139,7 @@ impl Serving {
     }
 }
 
-/// A connection, as soon as one can be made.
+/// Connects to the program as soon as it accepts connections.
 fn reach(address: &Address, patient: &mut Patient<'_>, wait: Duration) -> Option<Box<dyn Stream>> {
     let until = Instant::now() + wait;
     loop {
@@ -170,12 +170,12 @@ fn reach(address: &Address, patient: &mut Patient<'_>, wait: Duration) -> Option
     }
 }
 
-/// The record that asks a FastCGI application for its limits (FCGI_GET_VALUES, with one name), and what
-/// begins its answer (FCGI_GET_VALUES_RESULT): both of version 1.
+/// The record that queries the limits of a FastCGI application (FCGI_GET_VALUES with one name), and the beginning of
+/// its answer (FCGI_GET_VALUES_RESULT), both of version 1.
 const FASTCGI_ASKS: &[u8] = b"\x01\x09\0\0\0\x11\0\0\x0f\0FCGI_MPXS_CONNS";
 const FASTCGI_ANSWERS: [u8; 2] = [1, 10];
 
-/// Whether it answers in FastCGI on a new connection.
+/// Returns whether the program answers FastCGI on a new connection.
 fn speaks_fastcgi(address: &Address, patient: &mut Patient<'_>, wait: Duration) -> bool {
     let Some(mut stream) = reach(address, patient, wait) else { return false };
     if stream.write_all(FASTCGI_ASKS).is_err() {
@@ -196,7 +196,7 @@ fn speaks_fastcgi(address: &Address, patient: &mut Patient<'_>, wait: Duration) 
     answer == FASTCGI_ANSWERS
 }
 
-/// One request, and what comes of it.
+/// Sends one request and returns the result.
 fn ask(stream: &mut dyn Stream, patient: &mut Patient<'_>, path: &str, wait: Duration) -> Heard {
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
     if stream.write_all(request.as_bytes()).is_err() {
@@ -213,7 +213,7 @@ fn ask(stream: &mut dyn Stream, patient: &mut Patient<'_>, path: &str, wait: Dur
             }
             Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
         };
-        // What it says of itself is read meanwhile, or it might block on that.
+        // Its other output is read meanwhile, because the program might block on a full pipe.
         patient.listen(Duration::ZERO, |_| false);
         match read(&said, ended) {
             Some(heard) => return heard,
@@ -224,7 +224,7 @@ fn ask(stream: &mut dyn Stream, patient: &mut Patient<'_>, path: &str, wait: Dur
     }
 }
 
-/// The reply, once it is whole.
+/// Returns the reply when it is complete.
 fn read(said: &[u8], ended: bool) -> Option<Heard> {
     let limits = Limits::REPLY;
     let broken = |refusal: &dyn std::fmt::Display| {

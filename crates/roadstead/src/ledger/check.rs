@@ -1,4 +1,4 @@
-//! Holding a ledger against the database.
+//! Compares a ledger with the database.
 
 use std::fmt;
 use std::path::Path;
@@ -12,10 +12,10 @@ use super::read::{Ledger, ReadError};
 
 use crate::record::{self, Recipe};
 
-/// Findings of each kind that are listed; all are counted.
+/// The maximum number of findings of each kind that are listed. All are counted.
 const FINDINGS_MAX: usize = 5;
 
-/// Why a check could not be made.
+/// Why a comparison failed.
 #[derive(Debug)]
 pub enum CheckError {
     /// The ledger cannot be read.
@@ -41,54 +41,54 @@ impl From<rusqlite::Error> for CheckError {
     }
 }
 
-/// What the comparison of ledger and database found, counted.
+/// The counts from comparing a ledger with a database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Lines sent.
     pub sent: u64,
-    /// Lines said to have taken effect.
+    /// Lines that were reported to have taken effect.
     pub acknowledged: u64,
-    /// Lines said not to have taken effect, decided beforehand.
+    /// Lines that were rejected before an attempt, without effect.
     pub refused: u64,
-    /// Lines said not to have taken effect after a try.
+    /// Lines that were attempted and reported to have had no effect.
     pub failed: u64,
-    /// Lines of which nobody could say.
+    /// Lines with an unknown outcome.
     pub unknown: u64,
     /// Rows in the table.
     pub rows: u64,
-    /// Lines that were acknowledged and are not in the table.
+    /// Acknowledged lines that are not in the table.
     pub lost: u64,
     /// Lines that are in the table more than once.
     pub twice: u64,
-    /// Rows that nobody sent.
+    /// Rows that were never sent.
     pub phantom: u64,
-    /// Lines that were refused or failed and are in the table.
+    /// Refused or failed lines that are in the table.
     pub wrong_refusal: u64,
-    /// Lines of which a row holds another path or status than was sent.
+    /// Lines whose row has another path or status than was sent.
     pub altered: u64,
-    /// Lines whose reply was for another line, and replies that nothing had asked for.
+    /// Lines whose reply was for another line, and unsolicited replies.
     pub misdirected: u64,
-    /// The first few of each kind of fault.
+    /// The first findings of each kind.
     pub findings: Vec<Finding>,
 }
 
-/// One fault.
+/// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Which kind: a name of a field of [`Verdict`].
+    /// The kind of finding: the name of a field of [`Verdict`].
     pub kind: &'static str,
-    /// The id, as far as the row has one.
+    /// The id, if the row has one.
     pub id: Option<i64>,
 }
 
 impl Verdict {
-    /// Whether the database and the client agree.
+    /// Returns whether the database and the ledger agree.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.faults().iter().all(|&(_, count)| count == 0)
     }
 
-    /// How many of each kind of fault there are.
+    /// Returns the number of findings of each kind.
     #[must_use]
     pub const fn faults(&self) -> [(&'static str, u64); 6] {
         [
@@ -112,7 +112,7 @@ impl Verdict {
         ]
     }
 
-    /// One object with a member for each count, and `clean`.
+    /// Returns one object with a member for each count, and `clean`.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let counts = self.counts().into_iter().chain(self.faults());
@@ -150,12 +150,12 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Compares the ledger with the rows of `table`, as a fresh connection to the SQLite database sees
-/// them. The table has a column `id`; where it has `path` and `status` too, they are compared with
-/// what was sent. Takes two bytes of memory a line.
+/// Compares the ledger with the rows of `table`, as a new connection to the SQLite database sees them. The table has a
+/// column `id`. If it has the columns `path` and `status`, they are compared with the sent values. Uses two bytes of
+/// memory per line.
 ///
 /// # Errors
-/// When ledger or database cannot be read.
+/// The ledger or the database cannot be read.
 pub fn check(ledger: &Path, database: &Path, table: &str) -> Result<Verdict, CheckError> {
     let ledger = Ledger::read(ledger).map_err(CheckError::Ledger)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -163,10 +163,10 @@ pub fn check(ledger: &Path, database: &Path, table: &str) -> Result<Verdict, Che
     compare(&ledger, &connection, table)
 }
 
-/// What the table says of one line.
+/// The content of the table for one line.
 #[derive(Clone, Copy, Default)]
 struct Seen {
-    /// Rows with its id: 0, 1, or 2 for more.
+    /// The number of rows with this id: 0, 1, or 2 for more.
     rows: u8,
     altered: bool,
 }
@@ -241,7 +241,7 @@ fn has_contents(connection: &Connection, table: &str) -> rusqlite::Result<bool> 
     Ok(count == 2)
 }
 
-/// A column without a type keeps numbers that were given as text.
+/// Converts an id to a number. A column without a type stores numbers as text if they were inserted as text.
 fn id_of(value: ValueRef<'_>) -> Option<i64> {
     match value {
         ValueRef::Integer(id) => Some(id),
@@ -371,7 +371,7 @@ mod tests {
         assert!(verdict.to_string().ends_with("NOT CLEAN"));
     }
 
-    /// After a kill the newest rows are in the write-ahead log only, and nobody has it open.
+    /// After a kill the newest rows are only in the write-ahead log, and no process has the database open.
     #[test]
     fn rows_in_the_log_of_a_killed_writer_are_seen() {
         let folder = tempfile::tempdir().unwrap();

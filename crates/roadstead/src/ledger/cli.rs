@@ -5,19 +5,19 @@ use std::process::ExitCode;
 
 use super::check;
 
-/// What `roadstead ledger` can do.
+/// The commands of `roadstead ledger`.
 #[derive(clap::Subcommand, Clone, Debug)]
 pub enum LedgerCommand {
-    /// Hold the ledger of a `load` run against the rows in a SQLite database
+    /// Compare the ledger of a `load` run with the rows in an SQLite database
     ///
-    /// Ends with status 0 when they agree and 1 when they do not: when an acknowledged line is
-    /// missing (lost), a line is there more than once (twice), a row was never sent (phantom), a
-    /// refused or failed line is there (wrong refusal), a row holds something else than was sent
-    /// (altered), or a reply was for another line (misdirected). Status 2: it could not be checked.
+    /// The exit code is 0 if they agree and 1 if they do not: an acknowledged line is missing (lost), a line is stored
+    /// more than once (twice), a row was never sent (phantom), a refused or failed line is stored (wrong refusal), a
+    /// row differs from the sent line (altered), or a reply was for another line (misdirected). It is 2 if the check
+    /// could not be made.
     Check(CheckArgs),
 }
 
-/// What to hold against what.
+/// The arguments of `roadstead ledger check`.
 #[derive(clap::Args, Clone, Debug)]
 pub struct CheckArgs {
     /// The file that `roadstead load --ledger` wrote
@@ -28,7 +28,7 @@ pub struct CheckArgs {
     #[arg(long, value_name = "FILE")]
     database: PathBuf,
 
-    /// The table, which has a column `id`; columns `path` and `status` are compared where they are
+    /// The table. It must have a column `id`; the columns `path` and `status` are compared if they exist
     #[arg(long, default_value = "hits")]
     table: String,
 

@@ -1,4 +1,4 @@
-//! How a ledger lies in its file.
+//! The file format of a ledger.
 
 pub(super) const MAGIC: &[u8; 19] = b"roadstead ledger 1\n";
 pub(super) const RECORD_SIZE: usize = 9;
@@ -7,18 +7,18 @@ pub(super) const SENT: u8 = b's';
 pub(super) const UNASKED: u8 = b'x';
 pub(super) const END: u8 = b'.';
 
-/// What a client knows of a line that it sent.
+/// The outcome of a sent line, as the client sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fate {
-    /// It took effect.
+    /// The line took effect.
     Acknowledged,
-    /// It was decided before anything took effect that it would not.
+    /// The line was rejected before it could take effect.
     Refused,
-    /// It was tried and did not take effect.
+    /// The line was attempted and did not take effect.
     Failed,
-    /// It may or may not have taken effect.
+    /// The line may or may not have taken effect.
     Unknown,
-    /// Its reply was for another line, so nothing is known of it but that ids were mixed.
+    /// The reply was for another line. The outcome is unknown, and replies were mixed up.
     Misdirected,
 }
 

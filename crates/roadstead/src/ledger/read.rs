@@ -1,4 +1,4 @@
-//! Reading a ledger.
+//! Reads a ledger.
 
 use std::fmt;
 use std::fs::File;
@@ -7,42 +7,42 @@ use std::path::{Path, PathBuf};
 
 use super::format::{BUFFER_SIZE, END, Fate, MAGIC, RECORD_SIZE, SENT, UNASKED};
 
-/// A ledger that was read: what became of each line.
+/// The content of a ledger: the fate of each line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ledger {
-    /// Where the records' contents come from.
+    /// The seed from which the contents of the records are generated.
     pub seed: u64,
     /// The id of the first line.
     pub first: u64,
     /// The fate of each line, in the order of their ids.
     pub fates: Vec<Fate>,
-    /// Replies that nothing had asked for.
+    /// The number of unsolicited replies.
     pub unasked: u64,
 }
 
 /// Why a ledger could not be read.
 #[derive(Debug)]
 pub enum ReadError {
-    /// The system could not open or read it.
+    /// The system could not open or read the file.
     System(PathBuf, io::Error),
-    /// It is not a ledger, or not a whole one.
+    /// The file is not a complete ledger.
     Format(PathBuf, FormatError),
 }
 
-/// What is wrong with a file that should be a ledger.
+/// The error in a file that should be a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FormatError {
-    /// It does not begin as a ledger does.
+    /// The file does not begin as a ledger does.
     NoLedger,
-    /// It has no end: the run was cut, or still goes on.
+    /// The file has no end: the run was cut off, or is still running.
     Unfinished,
-    /// It goes on after its end, or the end disagrees with what came before.
+    /// The file continues after its end, or the end contradicts the records before it.
     End,
-    /// The record with this number, from 1, is of an unknown kind.
+    /// The record with this number, counted from 1, is of an unknown kind.
     Kind(u64),
-    /// The record with this number sends an id out of its turn.
+    /// The record with this number sends an id that is not the next one.
     Sent(u64),
-    /// The record with this number tells the fate of a line that was not on its way.
+    /// The record with this number has the fate of a line that was not in flight.
     Fate(u64),
 }
 
@@ -76,7 +76,7 @@ impl Ledger {
     /// Reads the ledger at `path`.
     ///
     /// # Errors
-    /// When it cannot be read, or is not the whole ledger of a run that ended.
+    /// The file cannot be read, or is not the complete ledger of a finished run.
     pub fn read(path: &Path) -> Result<Self, ReadError> {
         let system = |error| ReadError::System(path.to_owned(), error);
         let format = |error| ReadError::Format(path.to_owned(), error);
@@ -94,14 +94,14 @@ impl Ledger {
         reading.finish().map_err(format)
     }
 
-    /// How many lines had this fate.
+    /// Returns the number of lines with this fate.
     #[must_use]
     pub fn count(&self, fate: Fate) -> u64 {
         self.fates.iter().filter(|&&other| other == fate).count() as u64
     }
 }
 
-/// Fills `buffer`; false when the file ends before that.
+/// Fills `buffer`. Returns `false` if the file ends before.
 fn filled(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
     match file.read_exact(buffer) {
         Ok(()) => Ok(true),
@@ -114,11 +114,11 @@ fn number(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().expect("a number has eight bytes"))
 }
 
-/// A ledger while it is being read.
+/// The state while a ledger is read.
 struct Reading {
     seed: u64,
     first: u64,
-    /// `None` while a line is on its way.
+    /// `None` while a line is in flight.
     fates: Vec<Option<Fate>>,
     unasked: u64,
     records: u64,
@@ -176,7 +176,7 @@ impl Reading {
         if !self.ended {
             return Err(FormatError::Unfinished);
         }
-        // A run that ends has told the fate of every line.
+        // A finished run has recorded the fate of every line.
         let fates: Option<Vec<Fate>> = self.fates.into_iter().collect();
         let fates = fates.ok_or(FormatError::End)?;
         Ok(Ledger { seed: self.seed, first: self.first, fates, unasked: self.unasked })

@@ -10,23 +10,23 @@ use super::reply::Code;
 use super::summary::{Quantiles, Summary};
 use crate::ledger::{Fate, Writer};
 
-/// The longest time that is told from longer ones: an hour, in microseconds.
+/// The longest measured time: one hour, in microseconds. Longer times are counted as this one.
 const TIME_MAX_US: u64 = 3_600_000_000;
 
-/// Counts every line once for each thing that happens to it.
+/// Counts every event of every line.
 pub(super) struct Account {
     pub(super) sent: u64,
     pub(super) resent: u64,
     pub(super) outstanding: u64,
     pub(super) reconnects: u64,
-    /// By fate, in the order of [`place`].
+    /// The counts by fate, in the order of [`place`].
     fates: [u64; 5],
     unasked: u64,
     codes: Vec<u64>,
     latency: Histogram<u64>,
     lateness: Histogram<u64>,
     ledger: Option<Writer>,
-    /// Why the ledger ended before its time.
+    /// Why the ledger could not be written to its end.
     error: Option<io::Error>,
 }
 
@@ -49,7 +49,7 @@ impl Account {
         }
     }
 
-    /// A line is about to be sent for the first time.
+    /// Counts a line that is about to be sent for the first time.
     pub(super) fn sent(&mut self, id: u64, late_ns: Option<u64>) {
         self.sent += 1;
         self.outstanding += 1;
@@ -59,7 +59,7 @@ impl Account {
         self.write(|ledger| ledger.sent(id));
     }
 
-    /// A refused line is about to be sent again.
+    /// Counts a refused line that is about to be sent again.
     pub(super) fn sent_again(&mut self, id: u64) {
         self.resent += 1;
         self.outstanding += 1;
@@ -67,7 +67,7 @@ impl Account {
         self.write(|ledger| ledger.sent_again(id));
     }
 
-    /// What became of a line that was on its way; `took_ns` since it was due.
+    /// Counts the fate of a line that was in flight. `took_ns`: the time since it was due.
     pub(super) fn fate(&mut self, id: u64, fate: Fate, took_ns: u64) {
         self.outstanding -= 1;
         self.fates[place(fate)] += 1;
@@ -85,7 +85,7 @@ impl Account {
         self.codes[place] += 1;
     }
 
-    /// A reply came that nothing had asked for.
+    /// Counts an unsolicited reply.
     pub(super) fn unasked(&mut self) {
         self.unasked += 1;
         self.write(Writer::unasked);
@@ -95,7 +95,7 @@ impl Account {
         self.fates[place(fate)]
     }
 
-    /// Whether the ledger could not be written.
+    /// Returns whether the ledger could not be written.
     pub(super) const fn is_broken(&self) -> bool {
         self.error.is_some()
     }
@@ -108,7 +108,7 @@ impl Account {
         }
     }
 
-    /// Ends the ledger and sums up. What only the run knows stays at its default.
+    /// Ends the ledger and returns the summary. The fields that only the run can fill keep their defaults.
     pub(super) fn finish(self) -> io::Result<Summary> {
         let told = |error: io::Error| io::Error::new(error.kind(), format!("the ledger: {error}"));
         if let Some(error) = self.error {

@@ -1,8 +1,7 @@
-//! The kernel's own timer, as a stream of the loop.
+//! A timer of the kernel (timerfd), as a stream of the event loop.
 //!
-//! The timers of the loop tick once a millisecond, which is much for lines that are due every
-//! millisecond: every latency would be measured a tick too long. This one is exact to some
-//! microseconds, and one is enough.
+//! The timers of the loop have a tick of 1 ms. For lines that are due every millisecond this is too coarse: each
+//! latency would be measured one tick too long. This timer is exact to a few microseconds, and one timer is enough.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,7 +13,7 @@ use rustix::time::{
     timerfd_settime,
 };
 
-/// One timer. When it rings, its stream has bytes that say nothing.
+/// One timer. When it expires, its stream has bytes without a meaning.
 #[derive(Debug)]
 pub(super) struct Alarm {
     timer: OwnedFd,
@@ -35,18 +34,18 @@ impl Alarm {
         self.stream == stream
     }
 
-    /// It rang: it is not set any more.
+    /// Records that the timer has expired and is no longer set.
     pub(super) fn rang(&mut self) {
         self.at = None;
     }
 
-    /// Rings at `at`, or at once when that has passed, and at no other time.
+    /// Sets the timer to expire only at `at`, or immediately if `at` has passed.
     pub(super) fn set(&mut self, at: Instant) -> io::Result<()> {
         if self.at == Some(at) {
             return Ok(());
         }
         self.at = Some(at);
-        // Zero would disarm it.
+        // Zero would disarm the timer.
         let wait = at.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1));
         let value = Timespec::try_from(wait).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 });
         let once = Itimerspec { it_interval: Timespec::default(), it_value: value };

@@ -15,20 +15,20 @@ use super::run::run_until;
 use super::settings::{Lines, LoadSettings, ReplyCheck};
 use super::summary::{Progress, Quantiles, Summary};
 
-/// How often the live line is written where nobody can overwrite it.
+/// How often the live line is written if standard error is not a terminal.
 const LOGGED_EVERY: Duration = Duration::from_secs(1);
 
-/// Send lines of work over many connections, and account for each of them.
+/// Send lines of work over many connections and account for each line.
 ///
-/// Every connection sends its lines by an absolute schedule, whether or not replies come: a slow
-/// listener cannot slow its own measurement down. The latency of a line counts from when it was
-/// due; how late the load itself was is reported as lateness. With --saturate there is no schedule:
-/// each connection keeps --in-flight lines on their way.
+/// Every connection sends its lines on an absolute schedule, whether or not replies arrive, so a slow listener cannot
+/// slow down its own measurement. The latency of a line counts from the time when it was due. The delay of the load
+/// generator itself is reported as lateness. With --saturate there is no schedule: each connection keeps --in-flight
+/// lines in flight.
 ///
-/// A line is acknowledged, refused (it had no effect and might be sent again), failed (it was tried
-/// without effect) or unknown (nobody can say, for instance because the connection was lost; such a
-/// line is never sent again). A reply that belongs to another line is misdirected; then the status
-/// at the end is 1, as when the run could not be made. Ctrl-C ends the sending and still reports.
+/// A line is acknowledged, refused (it had no effect and may be sent again), failed (it was attempted without effect)
+/// or unknown (it may or may not have had an effect, for example because the connection was lost; such a line is never
+/// sent again). A reply that belongs to another line is misdirected; then the exit code is 1, as if the run could not
+/// be made. Ctrl-C stops sending, and the report is still printed.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_long_help = EXAMPLES)]
 pub struct LoadArgs {
@@ -36,19 +36,19 @@ pub struct LoadArgs {
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub to: Address,
 
-    /// How many connections
+    /// The number of connections
     #[arg(long, default_value_t = 1000, value_name = "COUNT")]
     pub connections: usize,
 
-    /// Lines a second of each connection
+    /// Lines per second on each connection
     #[arg(long, default_value_t = 1.0, value_name = "LINES", conflicts_with = "saturate")]
     pub rate: f64,
 
-    /// Send as fast as the replies come, with --in-flight lines of each connection on their way
+    /// Send as fast as replies arrive, with --in-flight lines in flight on each connection
     #[arg(long)]
     pub saturate: bool,
 
-    /// Lines of one connection that may be on their way at once
+    /// The maximum number of lines in flight per connection
     #[arg(long, default_value_t = 20, value_name = "LINES")]
     pub in_flight: u32,
 
@@ -56,7 +56,7 @@ pub struct LoadArgs {
     #[arg(long = "for", default_value = "10s", value_name = "TIME", value_parser = duration)]
     pub time: Duration,
 
-    /// How the lines look
+    /// The format of the lines
     #[arg(long, value_enum, default_value_t = Lines::Work)]
     pub lines: Lines,
 
@@ -64,15 +64,15 @@ pub struct LoadArgs {
     #[arg(long, value_enum, default_value_t = ReplyCheck::AckWithId)]
     pub reply: ReplyCheck,
 
-    /// Write down what was sent and what became of each line, for `roadstead ledger check`
+    /// Record each sent line and its outcome in this file, for `roadstead ledger check`
     #[arg(long, value_name = "FILE")]
     pub ledger: Option<PathBuf>,
 
-    /// Makes the contents of the lines: the same seed makes the same
+    /// The seed for the contents of the lines. The same seed generates the same contents
     #[arg(long, default_value_t = 1, value_name = "NUMBER")]
     pub seed: u64,
 
-    /// Open a connection again after it was lost
+    /// Reopen a connection after it was lost
     #[arg(long)]
     pub reconnect: bool,
 
@@ -80,7 +80,7 @@ pub struct LoadArgs {
     #[arg(long)]
     pub resend_refused: bool,
 
-    /// Print one JSON object, times in milliseconds
+    /// Print one JSON object, with times in milliseconds
     #[arg(long)]
     pub json: bool,
 }
@@ -96,7 +96,7 @@ Examples:
       is every acknowledged line in the database, once?";
 
 impl LoadArgs {
-    /// What these arguments ask for.
+    /// Returns the settings for these arguments.
     #[must_use]
     pub fn settings(&self) -> LoadSettings {
         LoadSettings {
@@ -120,7 +120,7 @@ impl LoadArgs {
 pub fn main(args: &LoadArgs) -> ExitCode {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        // The second one ends the process as if nobody had listened.
+        // A second signal ends the process with the default action.
         let flags = signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))
             .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)));
         if let Err(error) = flags {
@@ -146,10 +146,10 @@ pub fn main(args: &LoadArgs) -> ExitCode {
     }
 }
 
-/// Reads `HOST:PORT`, `:PORT` (of this machine), or `unix:PATH`.
+/// Parses `HOST:PORT`, `:PORT` (on this machine), or `unix:PATH`.
 ///
 /// # Errors
-/// Why it is none, for a person.
+/// The reason why the text is not an address, in words.
 pub fn address(text: &str) -> Result<Address, String> {
     if let Some(path) = text.strip_prefix("unix:") {
         return Ok(Address::Unix(PathBuf::from(path)));
@@ -166,10 +166,10 @@ pub fn address(text: &str) -> Result<Address, String> {
     }
 }
 
-/// Reads `500ms`, `10s`, `2m`, `1h`.
+/// Parses `500ms`, `10s`, `2m`, `1h`.
 ///
 /// # Errors
-/// Why it is none, for a person.
+/// The reason why the text is not a duration, in words.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let why = || format!("`{text}` is not a time such as 500ms, 10s or 2m");
     let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(why)?;
@@ -185,7 +185,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * second).map_err(|_| why())
 }
 
-/// One line on standard error: over and over on a terminal, once a second elsewhere.
+/// The live line on standard error. It is overwritten on a terminal, and written once per second elsewhere.
 struct LiveLine {
     terminal: bool,
     next: Instant,
@@ -199,7 +199,7 @@ impl LiveLine {
     fn show(&mut self, progress: &Progress) {
         let now = Instant::now();
         let mut error = io::stderr().lock();
-        // Whoever closed standard error does not want to know.
+        // Errors are ignored: standard error may be closed.
         let _ = if self.terminal {
             write!(error, "\r\x1b[K{}", live(progress)).and_then(|()| error.flush())
         } else if now >= self.next {
@@ -239,7 +239,7 @@ fn live(progress: &Progress) -> String {
     line
 }
 
-/// Exact to a microsecond, and without digits that mean nothing.
+/// Returns milliseconds, exact to a microsecond, so that no meaningless digits are printed.
 fn ms(duration: Duration) -> f64 {
     f64::from(u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)) / 1e3
 }
@@ -250,7 +250,7 @@ fn per_second(summary: &Summary) -> f64 {
     if summary.seconds > 0.0 { acknowledged / summary.seconds } else { 0.0 }
 }
 
-/// The summary as one object; times in milliseconds.
+/// Returns the summary as one object, with times in milliseconds.
 #[must_use]
 pub fn to_json(summary: &Summary) -> Value {
     let times = |it: &Quantiles| json!({"p50": ms(it.p50), "p99": ms(it.p99), "max": ms(it.max)});
@@ -276,7 +276,7 @@ pub fn to_json(summary: &Summary) -> Value {
     })
 }
 
-/// The summary as a table for people: rows that are zero and say nothing then are left out.
+/// Returns the summary as a table for people. Rows that are zero and have no meaning then are omitted.
 fn to_table(summary: &Summary) -> String {
     let counts = [
         ("sent", summary.sent, true),

@@ -1,4 +1,4 @@
-//! The owner of the loop: opens connections, sends what is due, judges what comes.
+//! The event handler of the loop: opens connections, sends the lines that are due, evaluates the replies.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,10 +22,10 @@ use super::summary::{Progress, Summary};
 use crate::ledger::Fate;
 use crate::record::Recipe;
 
-/// Bytes of the longest reply.
+/// The maximum size of a reply in bytes.
 const REPLY_MAX: usize = 1 << 20;
 
-/// How far the run is; the picture is in the module above.
+/// The phase of a run; see the diagram in the parent module.
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     Opening { until: Instant },
@@ -45,16 +45,16 @@ pub(super) struct Client<'a> {
     connections: Fleet,
     phase: Phase,
     start: Start,
-    /// How long lines are due, in nanoseconds after the start.
+    /// The time until which lines are due, in nanoseconds after the start.
     sending_ns: u64,
-    /// The next slot of the pace that has not come.
+    /// The next slot of the pace.
     slot: u64,
-    /// When connections that wait are to be looked at again.
+    /// When to check waiting connections again.
     later: BinaryHeap<Reverse<(Instant, usize)>>,
     alarm: Option<Alarm>,
     progress_at: Instant,
     last_reply_at: Instant,
-    /// Lines of one connection while they are written.
+    /// A buffer for the lines of one connection.
     lines: Vec<u8>,
     error: Option<io::Error>,
 }
@@ -93,14 +93,14 @@ impl<'a> Client<'a> {
     /// Begins to open connections, before the loop runs.
     ///
     /// # Errors
-    /// When the system has no timer for us.
+    /// The system cannot create a timer.
     pub(super) fn open(&mut self, io: &mut Context<'_>) -> io::Result<()> {
         self.alarm = Some(Alarm::new(io)?);
         self.open_more(io);
         self.set_alarm()
     }
 
-    /// Sums up, after the loop has ended.
+    /// Returns the summary, after the loop has ended.
     pub(super) fn finish(mut self) -> io::Result<Summary> {
         if let Some(error) = self.error.take() {
             return Err(error);
@@ -145,7 +145,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Starts the clock when every connection is open, or gone for good.
+    /// Starts the clock when every connection is open or permanently gone.
     fn begin_when_open(&mut self, io: &mut Context<'_>) {
         let fleet = &self.connections;
         let all = fleet.all.len();
@@ -175,7 +175,7 @@ impl<'a> Client<'a> {
 
     // ---- sending ----
 
-    /// Sends what a connection may send now, at once.
+    /// Sends all lines that a connection may send now.
     fn send_due(&mut self, io: &mut Context<'_>, place: usize) {
         let Link::Open(stream) = self.connections.all[place].link else { return };
         if !matches!(self.phase, Phase::Sending) {
@@ -200,7 +200,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// The line that a connection is to send now, which is already in the account.
+    /// Returns the line that a connection is to send now. The line is already counted in the account.
     fn next_line(&mut self, place: usize, now: Instant) -> Option<Line> {
         let connection = &mut self.connections.all[place];
         if let Some(&(at, line)) = connection.again.front()
@@ -224,7 +224,7 @@ impl<'a> Client<'a> {
         Some(Line { id, due_ns })
     }
 
-    /// The time that the record of a line holds.
+    /// Returns the time in the record of a line.
     fn at_us(&self, line: Line) -> u64 {
         self.start.since_1970_us + line.due_ns / 1000
     }
@@ -278,7 +278,7 @@ impl<'a> Client<'a> {
         }
         let opening = matches!(self.phase, Phase::Opening { .. });
         match reason {
-            // The backlog of a Unix socket is full; on TCP the kernel tries again by itself.
+            // The backlog of a Unix socket is full. On TCP the kernel tries again by itself.
             Reason::ConnectFailed(io::ErrorKind::WouldBlock) if opening => {}
             Reason::ConnectFailed(kind) if opening && !self.settings.reconnect => {
                 let why = format!("{}: {kind}", self.settings.to);
@@ -305,7 +305,7 @@ impl<'a> Client<'a> {
 
     // ---- time ----
 
-    /// All that time does: connections that waited, lines that are due, the ends of phases.
+    /// Handles the passing of time: waiting connections, lines that are due, ends of phases.
     fn time_passed(&mut self, io: &mut Context<'_>) {
         let now = Instant::now();
         while let Some(&Reverse((at, place))) = self.later.peek() {
@@ -331,7 +331,7 @@ impl<'a> Client<'a> {
 
     fn look_again(&mut self, io: &mut Context<'_>, place: usize) {
         match self.connections.all[place].link {
-            // After the last line there is nothing to open a connection for.
+            // After the last line, connections are not reopened.
             Link::Waiting if !matches!(self.phase, Phase::Waiting { .. }) => {
                 self.connect(io, place);
             }
@@ -351,7 +351,7 @@ impl<'a> Client<'a> {
                 }
             }
             Phase::Sending if self.start.ns(now) >= self.sending_ns || stopped => {
-                // What would have been due after a stop was never due.
+                // Lines that would be due after a stop are not due any more.
                 self.sending_ns = self.sending_ns.min(self.start.ns(now));
                 self.phase = Phase::Waiting { until: now + self.patience.replies };
             }
@@ -360,7 +360,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Whatever has no reply yet gets none.
+    /// Gives up all lines that have no reply.
     fn give_up(&mut self, io: &mut Context<'_>) {
         for connection in &mut self.connections.all {
             while let Some(line) = connection.outstanding.pop_front() {
@@ -371,7 +371,7 @@ impl<'a> Client<'a> {
         io.stop();
     }
 
-    /// Sets the alarm to when time will do something next.
+    /// Sets the alarm to the time of the next action.
     fn set_alarm(&mut self) -> io::Result<()> {
         let after_start = |ns| self.start.at.checked_add(Duration::from_nanos(ns));
         let in_phase = match self.phase {
@@ -435,7 +435,7 @@ impl EventHandler for Client<'_> {
                     self.received(io, place, data);
                 }
             }
-            // A listener that sends no more answers no more.
+            // A listener that has closed its direction sends no more replies.
             Event::Eof { stream, .. } => {
                 if let Some(place) = self.connections.of_stream(stream) {
                     io.close(stream);
@@ -447,8 +447,8 @@ impl EventHandler for Client<'_> {
                     self.lost(io, place, reason);
                 }
             }
-            // Neither listeners nor deadlines, timers, high marks or mail are used, and a hang-up is
-            // followed by the end of the stream.
+            // Listeners, deadlines, timers, high-water marks and mail are not used. A hang-up is followed by the end of
+            // the stream.
             _ => {}
         }
     }

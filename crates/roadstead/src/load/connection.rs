@@ -7,19 +7,19 @@ use event::StreamId;
 
 use super::settings::RECONNECT_AFTER;
 
-/// A line on its way, or about to be sent again.
+/// A line that is in flight or about to be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) id: u64,
-    /// When it was due, in nanoseconds after the start.
+    /// When the line was due, in nanoseconds after the start.
     pub(super) due_ns: u64,
 }
 
-/// Where a connection stands.
+/// The state of a connection.
 ///
 /// ```text
 ///   Waiting ──its time has come──► Opening ──► Open ──lost──► Waiting
-///                                     └──failed──► Waiting      └──► Gone, when it is not opened again
+///                                     └──failed──► Waiting      └──► Gone, if it is not reopened
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Link {
@@ -33,15 +33,15 @@ pub(super) enum Link {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) link: Link,
-    /// It was open before.
+    /// Whether the connection was open before.
     pub(super) was_open: bool,
-    /// Times in a row that it was lost or could not be opened.
+    /// The number of consecutive times that it was lost or could not be opened.
     failures: u32,
     /// The number of its next line, from 0.
     pub(super) number: u64,
-    /// Lines without a reply, oldest first, for replies come in the order of the lines.
+    /// Lines without a reply, oldest first. Replies arrive in the order of the lines.
     pub(super) outstanding: VecDeque<Line>,
-    /// Refused lines and when they may be sent again, oldest first.
+    /// Refused lines and the time when they may be sent again, oldest first.
     pub(super) again: VecDeque<(Instant, Line)>,
 }
 
@@ -64,12 +64,12 @@ impl Connection {
         }
     }
 
-    /// A reply came: whatever was wrong before is over.
+    /// Resets the failures, because a reply has arrived.
     pub(super) fn is_well(&mut self) {
         self.failures = 0;
     }
 
-    /// How long to wait before it is opened again: twice as long each time in a row.
+    /// Returns how long to wait before the connection is reopened. The wait doubles with each consecutive failure.
     pub(super) fn back_off(&mut self) -> Duration {
         let (first, most) = RECONNECT_AFTER;
         let wait = first.saturating_mul(1 << self.failures.min(16)).min(most);

@@ -4,12 +4,12 @@ use event::StreamId;
 
 use super::connection::{Connection, Link};
 
-/// The connections and how many of them stand where.
+/// The connections, and how many of them are in each state.
 pub(super) struct Fleet {
     pub(super) all: Vec<Connection>,
-    /// Which connection has the stream with this index.
+    /// The connection for each index of a stream.
     by_stream: Vec<usize>,
-    /// Of the first opening: those that were begun.
+    /// The number of connections whose first opening was begun.
     pub(super) begun: usize,
     pub(super) opening: usize,
     pub(super) open: usize,
@@ -22,13 +22,13 @@ impl Fleet {
         Self { all, by_stream: Vec::new(), begun: 0, opening: 0, open: 0, gone: 0 }
     }
 
-    /// Which connection this stream is, if it still is one.
+    /// Returns the connection of this stream, if it is the current stream of that connection.
     pub(super) fn of_stream(&self, stream: StreamId) -> Option<usize> {
         let &place = self.by_stream.get(stream.index())?;
         (self.all.get(place)?.stream() == Some(stream)).then_some(place)
     }
 
-    /// Enters the stream of a connection that is being opened.
+    /// Stores the stream of a connection that is being opened.
     pub(super) fn opens(&mut self, place: usize, stream: StreamId) {
         let index = stream.index();
         if self.by_stream.len() <= index {
@@ -38,7 +38,7 @@ impl Fleet {
         self.settle(place, Link::Opening(stream));
     }
 
-    /// Moves a connection to where it stands now.
+    /// Changes the state of a connection.
     pub(super) fn settle(&mut self, place: usize, link: Link) {
         let before = std::mem::replace(&mut self.all[place].link, link);
         for (state, change) in [(before, -1), (link, 1)] {

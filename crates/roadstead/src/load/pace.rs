@@ -1,12 +1,12 @@
-//! When lines are due.
+//! The schedule of the lines.
 //!
-//! The `n`th line of connection `c` of `C` is due at `(n + c/C) / rate` after the start: every
-//! connection keeps its own even pace and all of them together keep one, too. So the lines of all
-//! connections, in the order in which they are due, are the slots `n·C + c`.
+//! The `n`th line of connection `c` of `C` is due at `(n + c/C) / rate` after the start: each connection has an even
+//! pace, and so have all connections together. In the order in which they are due, the lines of all connections are the
+//! slots `n·C + c`.
 
 use std::time::{Duration, Instant, SystemTime};
 
-/// An absolute schedule; it never slips.
+/// An absolute schedule, which is never delayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pace {
     /// Nanoseconds between two lines of one connection, at least 1.
@@ -15,37 +15,37 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// So many lines a second of each connection: above 0, at most 1e9.
+    /// Returns a schedule with this number of lines per second on each connection: above 0, at most 1e9.
     pub(super) fn new(rate: f64, connections: u64) -> Self {
-        // A pace so slow that it cannot be written as a duration is one line for ever.
+        // With a rate too low for a duration, only one line is ever sent.
         let interval = Duration::try_from_secs_f64(1.0 / rate).unwrap_or(Duration::MAX);
         Self { interval_ns: interval.as_nanos().max(1), connections }
     }
 
-    /// When a slot is due, in nanoseconds after the start.
+    /// Returns when a slot is due, in nanoseconds after the start.
     pub(super) fn due_ns(self, slot: u64) -> u64 {
         let due = u128::from(slot).saturating_mul(self.interval_ns) / u128::from(self.connections);
         u64::try_from(due).unwrap_or(u64::MAX)
     }
 
-    /// The slot of a connection's line with this number, from 0.
+    /// Returns the slot of a connection's line with this number, from 0.
     pub(super) fn slot(self, connection: usize, number: u64) -> u64 {
         number * self.connections + connection as u64
     }
 
-    /// The connection that a slot belongs to.
+    /// Returns the connection that a slot belongs to.
     pub(super) fn connection(self, slot: u64) -> usize {
         usize::try_from(slot % self.connections).expect("connections are counted in memory")
     }
 
-    /// How many slots are due before `end_ns`.
+    /// Returns the number of slots that are due before `end_ns`.
     pub(super) fn slots_before(self, end_ns: u64) -> u64 {
         let scaled = u128::from(end_ns) * u128::from(self.connections);
         u64::try_from(scaled.div_ceil(self.interval_ns)).unwrap_or(u64::MAX)
     }
 }
 
-/// When the first line was due, by both clocks.
+/// The time when the first line was due, on both clocks.
 #[derive(Clone, Copy)]
 pub(super) struct Start {
     pub(super) at: Instant,
@@ -59,13 +59,13 @@ impl Start {
         Self { at: Instant::now(), since_1970_us: u64::try_from(since_1970).unwrap_or(0) }
     }
 
-    /// Nanoseconds from the start to `now`.
+    /// Returns the nanoseconds from the start to `now`.
     pub(super) fn ns(self, now: Instant) -> u64 {
         nanoseconds(now.saturating_duration_since(self.at))
     }
 }
 
-/// A duration in nanoseconds, or five hundred years.
+/// Returns a duration in nanoseconds, at most about five hundred years.
 pub(super) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! What a reply says about the line that it should belong to.
+//! Evaluates the reply to a line.
 
 use exchange::{Cause, Verdict};
 
@@ -6,33 +6,33 @@ use super::settings::ReplyCheck;
 use crate::ledger::Fate;
 use crate::record::{self, Record};
 
-/// What a client concludes from a reply.
+/// The evaluation of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Judgement {
-    /// What is now known of the line.
+    /// The fate of the line.
     pub(super) fate: Fate,
-    /// The code of a reply that is no answer.
+    /// The code of an error reply.
     pub(super) code: Option<Code>,
 }
 
-/// The code of a reply that is no answer.
+/// The code of an error reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Code {
-    /// One of the daemon's.
+    /// A code of the daemon.
     Known(Cause),
-    /// A worker's own, or that of another server.
+    /// A code of a worker, or of another server.
     Other,
 }
 
-/// A reply without its mark.
+/// A reply without its prefix character.
 enum Said<'a> {
-    /// A worker's or the database's answer.
+    /// An answer of a worker or a database.
     Answer(&'a [u8]),
-    /// No answer, and what it means.
+    /// An error, and the fate that follows from it.
     Ended(Fate, Code),
 }
 
-/// Judges the reply that came in the turn of `own`.
+/// Evaluates a reply, which should be for the record `own`.
 pub(super) fn judge(check: ReplyCheck, reply: &[u8], own: &Record<'_>) -> Judgement {
     match said(reply) {
         Said::Ended(fate, code) => Judgement { fate, code: Some(code) },
@@ -56,8 +56,8 @@ pub(super) fn judge(check: ReplyCheck, reply: &[u8], own: &Record<'_>) -> Judgem
     }
 }
 
-/// The code of a line that the daemon says to a connection rather than to a request: it has no
-/// room for it, or is about to end.
+/// Returns the code of a line that the daemon sent about the connection instead of a request: the daemon rejects the
+/// connection, or is draining.
 pub(super) fn notice(reply: &[u8]) -> Option<Code> {
     match said(reply) {
         Said::Ended(
@@ -85,14 +85,14 @@ fn said(reply: &[u8]) -> Said<'_> {
         b'-' => {
             let code = code(word(rest).0);
             let failed = matches!(code, Code::Known(cause) if cause.verdict() == Verdict::Failed);
-            // A code that we do not know may stand for anything.
+            // An unknown code may mean anything.
             Said::Ended(if failed { Fate::Failed } else { Fate::Unknown }, code)
         }
         _ => Said::Answer(reply),
     }
 }
 
-/// The first word, and what follows the space behind it.
+/// Returns the first word, and the text after the space that follows the word.
 fn word(text: &[u8]) -> (&[u8], &[u8]) {
     match text.iter().position(|&byte| byte == b' ') {
         Some(end) => (&text[..end], &text[end + 1..]),
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(fate(ReplyCheck::Any, "!full"), Fate::Refused);
     }
 
-    /// Written by the daemon's own code, so that both sides cannot drift apart.
+    /// The replies are written by the code of the daemon, so that both sides stay consistent.
     #[test]
     fn every_end_that_the_daemon_can_write_is_understood_in_both_styles() {
         for &cause in Cause::ALL {

@@ -1,4 +1,4 @@
-//! A whole run, from the settings to the summary.
+//! A complete run, from the settings to the summary.
 
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -13,25 +13,26 @@ use super::settings::{ID_FIRST, LoadSettings, Patience, RATE_MAX};
 use super::summary::{Progress, Summary};
 use crate::ledger;
 
-/// Descriptors that are no connections.
+/// The number of descriptors that are not connections.
 const DESCRIPTORS_SPARE: u64 = 64;
 
-/// Runs to the end. `progress` is called while connections are opened, once more when the last is
-/// open and the first line has not been sent, and then every [`PROGRESS_EVERY`](super::PROGRESS_EVERY).
+/// Runs to the end. `progress` is called while connections are opened, once more when the last is open and no line has
+/// been sent, and then every [`PROGRESS_EVERY`](super::PROGRESS_EVERY).
 ///
-/// Raises the process' soft limit of descriptors where the connections need it.
+/// Raises the soft limit of descriptors of the process if the connections need more.
 ///
 /// # Errors
-/// When the settings are out of their bounds, no connection can be opened, one fails to open and
-/// `reconnect` is off, or the ledger cannot be written.
+/// The settings are out of range, no connection can be opened, one fails to open and `reconnect` is off, or the ledger
+/// cannot be written.
 pub fn run(settings: &LoadSettings, progress: &mut dyn FnMut(&Progress)) -> io::Result<Summary> {
     run_until(settings, &AtomicBool::new(false), progress)
 }
 
-/// As [`run`], but stops sending when `stop` becomes true, within [`PROGRESS_EVERY`](super::PROGRESS_EVERY).
+/// Does the same as [`run`], but stops sending when `stop` becomes true, within
+/// [`PROGRESS_EVERY`](super::PROGRESS_EVERY).
 ///
 /// # Errors
-/// As [`run`].
+/// The same as for [`run`].
 pub fn run_until(
     settings: &LoadSettings,
     stop: &AtomicBool,

@@ -1,66 +1,66 @@
-//! What a load is: its settings, and the times and limits that are not for the user to choose.
+//! The settings of a load, and the times and limits that are not configurable.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use event::Address;
 
-/// Connections that are being opened at once, so that the listener's backlog holds them.
+/// The maximum number of connections that are being opened at the same time, so that the backlog of the listener does
+/// not overflow.
 pub const OPENING_MAX: usize = 128;
 
-/// How long the opening of connections may take before the run begins with those that are open.
+/// The maximum time for opening connections. After it, the run begins with the open ones.
 pub const OPENING_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// How long replies are waited for after the last line; the rest is unknown.
+/// How long to wait for replies after the last line. Lines without a reply are then unknown.
 pub const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// How long a lost connection waits before it is opened again: the first time, and at most.
+/// How long to wait before a lost connection is reopened: the first time, and at most.
 pub const RECONNECT_AFTER: (Duration, Duration) =
     (Duration::from_millis(10), Duration::from_secs(1));
 
-/// How long a refused line waits before it is sent again.
+/// How long to wait before a refused line is sent again.
 pub const RESEND_AFTER: Duration = Duration::from_millis(10);
 
-/// How often progress is told.
+/// How often progress is reported.
 pub const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 
 /// The id of the first line.
 pub(super) const ID_FIRST: u64 = 1;
 
-/// What to send, where, and how fast.
+/// What to send, to which address, and how fast.
 #[derive(Clone, Debug)]
 pub struct LoadSettings {
     /// The listener.
     pub to: Address,
-    /// How many connections, at least 1.
+    /// The number of connections, at least 1.
     pub connections: usize,
-    /// Lines a second of each connection, above 0 and at most [`RATE_MAX`]. None: as fast as
-    /// `in_flight` allows.
+    /// Lines per second on each connection, above 0 and at most [`RATE_MAX`]. `None`: as fast as `in_flight` allows.
     pub rate: Option<f64>,
-    /// Lines of one connection that may be on their way at once, at least 1. A line that is due
-    /// when there are as many waits, which counts as latency.
+    /// The maximum number of lines in flight per connection, at least 1. At this limit a line that is due waits, which
+    /// counts as latency.
     pub in_flight: u32,
     /// How long lines are sent.
     pub duration: Duration,
-    /// How the lines look.
+    /// The format of the lines.
     pub lines: Lines,
     /// Which replies acknowledge a line.
     pub reply: ReplyCheck,
-    /// Where to keep the account of every line.
+    /// The file for the ledger.
     pub ledger: Option<PathBuf>,
-    /// Makes the contents of the lines; the same seed makes the same.
+    /// The seed for the contents of the lines. The same seed generates the same contents.
     pub seed: u64,
-    /// Open a connection again after it was lost. Its lines that had no reply are never sent
-    /// again: whether they took effect is unknown.
+    /// Reopen a connection after it was lost. Its lines without a reply are never sent again, because their outcome is
+    /// unknown.
     pub reconnect: bool,
-    /// Send a line again after it was refused, for as long as lines are sent.
+    /// Send a line again after it was refused, until the sending time is over.
     pub resend_refused: bool,
 }
 
-/// Lines a second of one connection that can be asked for.
+/// The maximum number of lines per second on one connection.
 pub const RATE_MAX: f64 = 1e6;
 
-/// How lines look.
+/// The format of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Lines {
     /// ID AT PATH STATUS
@@ -69,20 +69,20 @@ pub enum Lines {
     Json,
 }
 
-/// Which replies acknowledge a line. Whatever the choice, a reply that begins with `!` or `-` does
-/// not, and a `+` before any other is passed over.
+/// Which replies acknowledge a line. With every value, a reply that begins with `!` or `-` does not acknowledge, and a
+/// leading `+` is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum ReplyCheck {
-    /// `ok ID` with the line's own id
+    /// `ok ID` with the id of the line
     #[value(name = "ack")]
     AckWithId,
-    /// The line's own record, as a line or as JSON
+    /// The record of the line, as a line or as JSON
     Echo,
     /// Any reply
     Any,
 }
 
-/// How long a run waits for others.
+/// How long a run waits for connections and replies.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
     pub(super) opening: Duration,

@@ -1,15 +1,15 @@
-//! How far a run is, and what came out of it.
+//! The progress of a run, and its summary.
 
 use std::time::Duration;
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Connections that are open.
     pub opened: usize,
-    /// Connections there should be.
+    /// Connections in total.
     pub connections: usize,
-    /// Since the first line was due; zero while connections are being opened.
+    /// The time since the first line was due; zero while connections are being opened.
     pub elapsed: Duration,
     /// Lines sent.
     pub sent: u64,
@@ -19,57 +19,56 @@ pub struct Progress {
     pub refused: u64,
     /// Lines failed or unknown.
     pub failed_or_unknown: u64,
-    /// Lines on their way.
+    /// Lines in flight.
     pub outstanding: u64,
-    /// Connections that were opened again.
+    /// Connections that were reopened.
     pub reconnects: u64,
 }
 
-/// What came out of a run.
+/// The summary of a run.
 ///
-/// Of the lines, `sent` is the sum of `acknowledged`, `refused`, `failed`, `unknown`, and
-/// `misdirected` without `unasked`.
+/// The field `sent` is the sum of `acknowledged`, `refused`, `failed`, `unknown`, and `misdirected` without `unasked`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
     /// Connections.
     pub connections: usize,
-    /// Lines sent, each counted once.
+    /// Lines sent. Each line is counted once.
     pub sent: u64,
     /// Lines acknowledged.
     pub acknowledged: u64,
-    /// Lines refused for good.
+    /// Lines refused and not sent again.
     pub refused: u64,
-    /// Lines tried without effect.
+    /// Lines attempted without effect.
     pub failed: u64,
     /// Lines that may or may not have taken effect.
     pub unknown: u64,
-    /// Replies that were not for the line whose turn it was, or for none.
+    /// Replies that were for another line than the oldest in flight, or for no line.
     pub misdirected: u64,
-    /// Of them, those that came when nothing had been asked.
+    /// The misdirected replies that arrived while no line was in flight.
     pub unasked: u64,
-    /// Times that a refused line was sent again.
+    /// The number of times that a refused line was sent again.
     pub resent: u64,
-    /// Lines that were due and not sent: no connection, or too many on their way.
+    /// Lines that were due but not sent, because there was no connection or the maximum number of lines was in flight.
     pub unsent: u64,
-    /// Connections that were opened again.
+    /// Connections that were reopened.
     pub reconnects: u64,
-    /// Replies that were no acknowledgement, by their code; `other` for unknown ones.
+    /// The number of error replies by code; `other` stands for unknown codes.
     pub codes: Vec<(&'static str, u64)>,
-    /// From when a line was due to its acknowledgement.
+    /// The time from when a line was due to its acknowledgement.
     pub latency: Quantiles,
-    /// From when a line was due to when it was sent; zeros without a rate.
+    /// The time from when a line was due to when it was sent; zero without a rate.
     pub lateness: Quantiles,
-    /// From the first line to the last reply.
+    /// Seconds from the first line to the last reply.
     pub seconds: f64,
 }
 
-/// Times of many lines, exact to three digits and at least a microsecond.
+/// The times of many lines, exact to three digits and to a microsecond at best.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quantiles {
-    /// Half of the lines took no longer.
+    /// The median.
     pub p50: Duration,
-    /// 99 % of the lines took no longer.
+    /// The 99th percentile.
     pub p99: Duration,
-    /// No line took longer.
+    /// The maximum.
     pub max: Duration,
 }

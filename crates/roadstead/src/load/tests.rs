@@ -1,4 +1,4 @@
-//! Whole runs against small servers on threads.
+//! Complete runs against small servers on threads.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};
@@ -17,18 +17,18 @@ use super::*;
 use crate::ledger::{Fate, Ledger};
 use crate::record::Record;
 
-/// Serves one connection, the how-manyeth from 0, until it returns.
+/// Serves the connection with this number, from 0, until it returns.
 type Serve = dyn Fn(usize, &mut Peer) -> io::Result<()> + Send + Sync;
 
-/// The server's end of a connection.
+/// The server's side of a connection.
 struct Peer {
     lines: BufReader<TcpStream>,
-    /// How often each id was received, over all connections.
+    /// The number of times that each id was received, over all connections.
     ids: Arc<Mutex<BTreeMap<u64, u32>>>,
 }
 
 impl Peer {
-    /// The id of the next line, and the line.
+    /// Returns the id of the next line, and the line.
     fn line(&mut self) -> io::Result<Option<(u64, String)>> {
         let mut line = String::new();
         if self.lines.read_line(&mut line)? == 0 || !line.ends_with('\n') {
@@ -75,7 +75,7 @@ impl Server {
                 }
                 let (lines, ids) = (BufReader::new(stream.unwrap()), Arc::clone(&to_all));
                 let serve = Arc::clone(&serve);
-                // A client that has gone is no fault of the server.
+                // Errors are ignored, because the client may close the connection.
                 std::thread::spawn(move || serve(count, &mut Peer { lines, ids }));
             }
         });
@@ -98,7 +98,7 @@ impl Server {
         }
     }
 
-    /// The ids that were received, each with how often.
+    /// Returns the received ids, each with its count.
     fn received(&self) -> BTreeMap<u64, u32> {
         self.ids.lock().unwrap().clone()
     }
@@ -115,7 +115,7 @@ impl Drop for Server {
 const SHORT: Patience =
     Patience { opening: Duration::from_millis(50), replies: Duration::from_millis(50) };
 
-/// Runs for as long as it takes until so many lines are acknowledged.
+/// Runs until this number of lines is acknowledged.
 fn run_until_acknowledged(count: u64, settings: LoadSettings) -> Summary {
     let settings = LoadSettings { duration: Duration::from_secs(3600), ..settings };
     let stop = AtomicBool::new(false);
@@ -132,7 +132,7 @@ fn run_impatiently(settings: LoadSettings) -> Summary {
     run_with_ledger(settings, SHORT, &AtomicBool::new(false), &mut |_| {})
 }
 
-/// Runs with a ledger and compares what both say.
+/// Runs with a ledger and compares both results.
 fn run_with_ledger(
     settings: LoadSettings,
     patience: Patience,
@@ -246,7 +246,7 @@ fn lines_of_a_lost_connection_are_unknown_and_never_sent_again() {
         }
         let (first, _) = peer.line()?.unwrap();
         peer.say(&format!("ok {first}\n"))?;
-        // Two lines are taken and not answered.
+        // Two lines are read and not answered.
         peer.line()?;
         peer.line()?;
         Ok(())
@@ -316,7 +316,7 @@ fn a_connection_that_is_refused_is_counted_by_its_code_and_the_others_go_on() {
         _ => peer.acknowledge_all(),
     });
     let summary = run_patiently(LoadSettings { connections: 3, ..server.settings() });
-    // Lines may have been on their way to the third when it was closed.
+    // Lines may have been in flight to the third server when it was closed.
     assert_eq!((summary.sent + summary.unsent, summary.acknowledged), (60, 40));
     assert_eq!((summary.codes, summary.misdirected), (vec![("connections", 1)], 0));
 }

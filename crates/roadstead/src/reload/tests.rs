@@ -1,4 +1,4 @@
-//! Names of servers that move while the file is read again, on several shards.
+//! Host names of servers that change their addresses during reloads, on several shards.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use crate::embed::NoPrograms;
 use crate::handler_registry::Handlers;
 use crate::shards::{Common, Loops};
 
-/// A server that answers each request with one letter.
+/// Starts a server that answers each request with one letter.
 fn server(letter: char) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -38,7 +38,7 @@ fn server(letter: char) -> SocketAddr {
     address
 }
 
-/// Who answers a client that stays connected.
+/// Returns the letter of the server that answers a client on a persistent connection.
 fn who(client: &mut TcpStream) -> char {
     client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
     let (mut said, mut byte) = (Vec::new(), [0]);
@@ -60,7 +60,7 @@ fn configuration(shards: u32, servers: &str, more: &str) -> String {
     )
 }
 
-/// Ends the daemon and its clients, also when a test fails.
+/// Stops the daemon and its clients, also when a test fails.
 struct Ends<'a>(&'a AtomicBool, &'a Fleet);
 
 impl Drop for Ends<'_> {
@@ -70,7 +70,8 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Reloads while a name moves to and fro: no request fails, and in the end all shards are where it is.
+/// Reloads while a name changes between two addresses: no request fails, and finally all shards use the current
+/// address.
 fn moves_while_the_file_is_read_again(shards: u32) {
     const NAME: &str = "\"app.example:80\"";
     let folder = tempfile::tempdir().unwrap();
@@ -78,7 +79,7 @@ fn moves_while_the_file_is_read_again(shards: u32) {
     std::fs::write(&file, configuration(shards, NAME, "")).unwrap();
     let serving = settings::load(&file).unwrap();
     let both = ['a', 'b'].map(server);
-    // Which of them the name has; and who looks may be told what is true no more a moment later.
+    // The index of the server that the name refers to. The result of a lookup may be outdated a moment later.
     let at = Arc::new(AtomicU32::new(0));
     let looked = Arc::clone(&at);
     let lookup: Lookup =
@@ -144,7 +145,7 @@ fn moves_while_the_file_is_read_again(shards: u32) {
                 std::thread::yield_now();
             }
         }
-        // All of it by name, and the name at the second: each shard gets there and stays.
+        // All servers are given by name, and the name refers to the second server: each shard finds it and stays.
         std::fs::write(&file, named("")).unwrap();
         reloader.reload().unwrap();
         at.store(1, Ordering::Relaxed);
@@ -153,7 +154,7 @@ fn moves_while_the_file_is_read_again(shards: u32) {
         while !clients.iter_mut().all(|client| who(client) == 'b') {
             assert!(begun.elapsed() < Duration::from_secs(30), "a shard did not hear of it");
         }
-        // What was looked up is kept for those who come later: no shard goes back.
+        // The result of the last lookup is kept for a new configuration: no shard returns to the first server.
         std::fs::write(&file, named("balance = \"random\"")).unwrap();
         reloader.reload().unwrap();
         assert!(clients.iter_mut().all(|client| who(client) == 'b'));

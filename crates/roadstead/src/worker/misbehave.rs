@@ -1,4 +1,4 @@
-//! What workers do wrong, each on request, so that fault tests need no scripts.
+//! Faults of the worker program, on request, so that fault tests need no scripts.
 
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use super::serve::{Answer, Next, serve};
 
-/// Bytes of a flood or of chatter when no other number is given.
+/// The default number of bytes of a flood or of chatter.
 const FLOOD_SIZE: u64 = 1 << 30;
 
-/// Bytes on standard error for each line when no other number is given: far more than a pipe holds.
+/// The default number of bytes on standard error per line. It is far more than the capacity of a pipe.
 const STDERR_SIZE: u64 = 1 << 20;
 
-/// The status of a worker that ends by itself.
+/// The exit code of a worker that ends by itself.
 const EXIT_STATUS: i32 = 3;
 
 pub(super) const HELP: &str = "\
@@ -38,9 +38,9 @@ Do one thing wrong, on purpose:
 /// One way to misbehave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misbehaviour {
-    /// End before anything is read.
+    /// Exit before reading.
     ExitsAtOnce,
-    /// Answer so many lines and end with the next one in hand.
+    /// Answer this number of lines, and exit while the next one is in flight.
     ExitAfter(u64),
     /// Write every answer twice, in one write.
     Twice,
@@ -48,23 +48,23 @@ pub enum Misbehaviour {
     NoNewline,
     /// Read, and never answer.
     Never,
-    /// Say a line before anything was asked.
+    /// Write a line before the first request.
     Unasked,
-    /// Answer the first line with so many bytes without a line end.
+    /// Answer the first line with this number of bytes without a line end.
     Flood(u64),
-    /// Answer the first line with so many bytes of lines.
+    /// Answer the first line with this number of bytes of lines.
     Chatter(u64),
-    /// Write so many bytes on standard error before each answer.
+    /// Write this number of bytes to standard error before each answer.
     Stderr(u64),
-    /// Ignore TERM, and stay when the input ends.
+    /// Ignore SIGTERM, and keep running when the input ends.
     IgnoreTerm,
-    /// Leave a process in a session of its own behind, which holds the output open.
+    /// Leave a process in a session of its own that keeps the output open.
     Grandchild,
-    /// Take so long for each answer.
+    /// Take this time for each answer.
     Slow(Duration),
-    /// Close the output at the first line, and stay.
+    /// Close the output at the first line, and keep running.
     CloseStdout,
-    /// Do nothing but stay, in a session of its own.
+    /// Only keep running, in a session of its own.
     Stay,
 }
 
@@ -104,7 +104,7 @@ impl FromStr for Misbehaviour {
     }
 }
 
-/// Serves the standard input in this way.
+/// Serves standard input with this fault.
 pub(super) fn run(how: Misbehaviour, answer: Answer) -> io::Result<()> {
     begin(how)?;
     let mut answered = 0;
@@ -119,7 +119,7 @@ pub(super) fn run(how: Misbehaviour, answer: Answer) -> io::Result<()> {
     }
 }
 
-/// What is done before anything is read.
+/// Acts before anything is read.
 fn begin(how: Misbehaviour) -> io::Result<()> {
     match how {
         Misbehaviour::ExitsAtOnce => std::process::exit(EXIT_STATUS),
@@ -129,7 +129,7 @@ fn begin(how: Misbehaviour) -> io::Result<()> {
             output.flush()
         }
         Misbehaviour::IgnoreTerm => {
-            // A handler that only sets a flag nobody reads ignores the signal.
+            // The handler only sets a flag that is never read, so the signal is ignored.
             let unread = Arc::new(AtomicBool::new(false));
             signal_hook::flag::register(signal_hook::consts::SIGTERM, unread).map(drop)
         }
@@ -139,7 +139,7 @@ fn begin(how: Misbehaviour) -> io::Result<()> {
             .spawn()
             .map(drop),
         Misbehaviour::Stay => {
-            // Fails only for the leader of a process group, which may stay where it is.
+            // Fails only for the leader of a process group, which may stay in its session.
             let _ = rustix::process::setsid();
             stay()
         }
@@ -147,7 +147,7 @@ fn begin(how: Misbehaviour) -> io::Result<()> {
     }
 }
 
-/// What is done with the line that is the `count`th, from 1.
+/// Handles the line with the number `count`, from 1.
 fn respond(how: Misbehaviour, answer: Answer, line: &[u8], out: &mut Vec<u8>, count: u64) -> Next {
     let begin = out.len();
     match how {
@@ -178,7 +178,7 @@ fn respond(how: Misbehaviour, answer: Answer, line: &[u8], out: &mut Vec<u8>, co
     Next::Read
 }
 
-/// Writes `size` bytes of `pattern` over and over; a reader that leaves ends it.
+/// Writes `size` bytes by repeating `pattern`. Stops if the reader closes the pipe.
 fn poured(mut output: impl Write, pattern: &[u8], size: u64) -> Next {
     let block = pattern.repeat(8192);
     let mut left = size;
@@ -192,7 +192,7 @@ fn poured(mut output: impl Write, pattern: &[u8], size: u64) -> Next {
     Next::Read
 }
 
-/// Puts another file in the place of the output, whose reader then sees its end.
+/// Replaces the output by another file, so that the reader sees the end.
 fn close_stdout() -> Next {
     let nowhere = std::fs::File::options().write(true).open("/dev/null");
     match nowhere.map(rustix::stdio::dup2_stdout) {

@@ -1,13 +1,13 @@
-//! Lines in, answers out.
+//! Reads lines and writes answers.
 
 use std::io::{self, Read, Write};
 
 use wire::lines::{Lines, Piece};
 
-/// Bytes of the longest line that is understood.
+/// The maximum length of a line in bytes.
 pub const LINE_MAX: usize = 64 * 1024;
 
-/// Bytes read at once. More than a line and its end, so that there is always room to read into.
+/// The size of one read in bytes. It is larger than a line and its end, so that there is always space to read into.
 pub(super) const READ_SIZE: usize = 256 * 1024;
 
 /// Appends the answer to one line, with its line end.
@@ -16,16 +16,16 @@ pub(super) type Answer = fn(&[u8], &mut Vec<u8>);
 /// What to do after a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// The next line.
+    /// Read the next line.
     Read,
-    /// First write what is there.
+    /// Write the pending answers first.
     Write,
-    /// Write what is there, and end.
+    /// Write the pending answers, and end.
     End,
 }
 
-/// Gives every line of `input` to `answer` until either ends. The answers to what one read brought
-/// are written at once. A last line without a line end counts.
+/// Passes every line of `input` to `answer` until either ends. After each read, the answers to its lines are written
+/// immediately. A last line without a line end counts.
 pub(super) fn serve(
     mut input: impl Read,
     mut output: impl Write,
