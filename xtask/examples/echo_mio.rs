@@ -1,5 +1,5 @@
-//! A peer of `xtask bench loop`: an echo by mio as its documentation asks for it, which is to
-//! receive until there is no more.
+//! A peer of `xtask bench loop`: an echo server with mio. As mio's documentation requires, it receives until no more
+//! data is available.
 
 use std::io::{ErrorKind, Read, Write};
 

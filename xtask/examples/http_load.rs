@@ -1,18 +1,18 @@
-//! The clients of `xtask bench http`: connections that stay, driven by words on standard input.
+//! The clients of `xtask bench http`: persistent connections, controlled by commands on standard input.
 //!
 //! ```text
 //!   http_load ADDRESS PATH CONNECTIONS [COOKIE]
-//!                                           → "connected" once each of them was answered
+//!                                           → "connected" after each connection got a reply
 //!   run ACTIVE MILLISECONDS                 → "begun", then "done REQUESTS P50 P99" in µs
 //!   count ACTIVE REQUESTS                   → "begun", then "done REQUESTS P50 P99"
 //!   pace ACTIVE RATE MILLISECONDS           → "begun", then "done REQUESTS P50 P99 LATE"
 //! ```
 //!
-//! `run` and `count` keep one request on the way on each active connection. `pace` sends by an
-//! absolute schedule whatever comes back, and counts from the time at which a request was due;
-//! LATE is by how much the median request was sent too late. Active connections are spread over
-//! all. A reply that is not a 200, or a connection that ends, ends the load with an error. With a
-//! COOKIE all requests bear it: sixteen zeros, or what a reply set it to on that connection.
+//! `run` and `count` keep one request in flight on each active connection. `pace` sends on an absolute schedule,
+//! independent of the replies, and measures from the time when a request was due. LATE is the delay with which the
+//! median request was sent. Active connections are spread over all connections. A reply that is not a 200, or a
+//! connection that ends, stops the load with an error. With a COOKIE all requests carry it: its value is sixteen zeros,
+//! or the value that a reply set on the same connection.
 
 use std::io::{self, BufRead, Read, Write};
 use std::net::TcpStream;
@@ -24,13 +24,13 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
 struct Client {
     socket: TcpStream,
-    /// When the request on the way was due.
+    /// When the request in flight was due.
     due: Option<Instant>,
-    /// The head as far as it came; empty once it was read.
+    /// The received part of the head; empty after it was parsed.
     head: Vec<u8>,
-    /// Bytes of the reply that are still to come, when its head was read.
+    /// The remaining bytes of the reply, after its head was parsed.
     left: Option<usize>,
-    /// Its requests, where they are not those of all.
+    /// The requests of this client, if they differ from the common ones.
     request: Option<Box<[u8]>>,
 }
 
@@ -68,7 +68,8 @@ fn main() -> io::Result<()> {
         epoll::add(&load.poll, &socket, EventData::new_u64(place as u64), EventFlags::IN)?;
         let (due, head, left, request) = (None, Vec::new(), None, None);
         load.clients.push(Client { socket, due, head, left, request });
-        // One after the other: what a proxy opens for many at once is not what it needs.
+        // The first requests are sent one after the other. With concurrent ones, a proxy would open more server
+        // connections than it needs.
         load.send(place, Instant::now())?;
         while load.clients[place].due.is_some() {
             load.wait(None)?;
@@ -105,7 +106,7 @@ fn say(text: &str) -> io::Result<()> {
 }
 
 impl Load {
-    /// The places of the active connections.
+    /// The indices of the active connections.
     fn places(&self, active: usize) -> Vec<usize> {
         let step = (self.clients.len() / active).max(1);
         (0..self.clients.len()).step_by(step).take(active).collect()
@@ -164,7 +165,7 @@ impl Load {
             }
             let pause = if free.is_empty() { gap } else { next.saturating_duration_since(now) };
             let back = self.wait(Some(pause))?;
-            // The one that was used last waits longest: all take their turn.
+            // The connection that was used last waits longest, so that all are used in turn.
             free.splice(0..0, back);
         }
     }
@@ -179,13 +180,13 @@ impl Load {
     fn send(&mut self, place: usize, due: Instant) -> io::Result<()> {
         let client = &mut self.clients[place];
         client.due = Some(due);
-        // A request is far smaller than the room of a socket that has nothing to send.
+        // A request is far smaller than the free buffer of an idle socket.
         let request = client.request.as_deref().unwrap_or(&self.request.bytes);
         let sent = client.socket.write(request)?;
         if sent == request.len() { Ok(()) } else { Err(io::Error::other("a short write")) }
     }
 
-    /// What was on the way when the time was over.
+    /// Receives the replies that were in flight when the time was over.
     fn drain(&mut self) -> io::Result<()> {
         while self.clients.iter().any(|client| client.due.is_some()) {
             self.wait(None)?;
@@ -193,7 +194,7 @@ impl Load {
         Ok(())
     }
 
-    /// Waits, receives, and gives the connections whose reply is whole.
+    /// Waits, receives, and returns the connections whose reply is complete.
     fn wait(&mut self, patience: Option<Duration>) -> io::Result<Vec<usize>> {
         let patience = patience.and_then(|patience| Timespec::try_from(patience).ok());
         self.reports.clear();
@@ -222,10 +223,10 @@ impl Load {
     }
 }
 
-/// What is asked.
+/// The request to send.
 struct Request {
     bytes: Vec<u8>,
-    /// `COOKIE=`, and where its value stands.
+    /// `COOKIE=`, and the position of its value.
     cookie: Option<(String, usize)>,
 }
 
@@ -244,7 +245,7 @@ impl Request {
         Self { bytes: text.into_bytes(), cookie }
     }
 
-    /// The requests of a client whose reply had this head, if it sets the cookie.
+    /// Returns the requests of a client whose reply had this head, if the reply sets the cookie.
     fn with_cookie_of(&self, head: &str) -> Option<Box<[u8]>> {
         let (name, place) = self.cookie.as_ref()?;
         let set =
@@ -256,7 +257,7 @@ impl Request {
 }
 
 impl Client {
-    /// Takes bytes of a reply; true when it is whole.
+    /// Reads bytes of a reply. Returns `true` when it is complete.
     fn take(&mut self, bytes: &[u8], request: &Request) -> io::Result<bool> {
         let mut bytes = bytes;
         if self.left.is_none() {

@@ -1,8 +1,8 @@
-//! The server behind the proxies of `xtask bench http`: cheap, so that their work is what shows.
+//! The server behind the proxies of `xtask bench http`. It is cheap, so that the cost of the proxies dominates.
 //!
-//! `GET /SIZE` is answered with so many bytes. `GET /accepted` is answered with the number of connections
-//! accepted so far, without those that ask for it: this shows whether a proxy keeps its connections.
-//! One thread, epoll, level-triggered; what the kernel does not take is sent when there is room.
+//! `GET /SIZE` is answered with this number of bytes. `GET /accepted` is answered with the number of connections
+//! accepted so far, without those that send this request: it shows whether a proxy keeps its connections. One thread,
+//! epoll, level-triggered. Bytes that the kernel does not accept are sent when the socket is writable.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -18,9 +18,9 @@ type Replies = BTreeMap<usize, Rc<[u8]>>;
 
 struct Connection {
     socket: TcpStream,
-    /// Received bytes that are no whole head yet.
+    /// Received bytes of an incomplete head.
     rest: Vec<u8>,
-    /// Replies that were not sent in full, and where the first goes on.
+    /// Replies that were not sent completely, and the position in the first one.
     waiting: Vec<Rc<[u8]>>,
     sent: usize,
     armed: bool,

@@ -1,8 +1,8 @@
-//! The least that a proxy can be: what `xtask bench http` measures proxies against.
+//! The minimal proxy, with which `xtask bench http` compares proxies.
 //!
-//! It passes bytes and reads none of them: each client has a connection to the server of its own.
-//! One thread, epoll, edges; one buffer for all; what the kernel does not take waits, and its
-//! source with it.
+//! It copies bytes without parsing them. Each client has a separate connection to the server. One thread, epoll,
+//! edge-triggered, with one buffer for all. Bytes that the kernel does not accept wait, and meanwhile their source is
+//! not read.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -13,11 +13,11 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, acceptfrom_with, recv, send};
 
-/// One side of a pair, at the place of its descriptor.
+/// One side of a pair, at the index of its descriptor.
 struct Side {
     socket: OwnedFd,
     other: usize,
-    /// Bytes for this side that the kernel did not take.
+    /// Bytes for this side that the kernel did not accept.
     waiting: Vec<u8>,
 }
 
@@ -75,7 +75,7 @@ fn main() -> io::Result<()> {
             };
             let mut alive = true;
             if flags.contains(EventFlags::OUT) && has_waiting(&sides, place) {
-                // There is room again: what waited goes, then the other side is read on.
+                // The side is writable again: the waiting bytes are sent, and then the other side is read.
                 alive = flush(&mut sides, place) && pass(&mut sides, other, place, &mut room);
             }
             if flags.intersects(EventFlags::IN | EventFlags::RDHUP | EventFlags::HUP) {
@@ -93,7 +93,7 @@ fn has_waiting(sides: &[Option<Side>], place: usize) -> bool {
     sides[place].as_ref().is_some_and(|side| !side.waiting.is_empty())
 }
 
-/// Reads from one side and writes to the other until there is no more, or no room.
+/// Reads from one side and writes to the other until there is no more data or the buffer of the kernel is full.
 fn pass(sides: &mut [Option<Side>], from: usize, to: usize, room: &mut [u8]) -> bool {
     loop {
         if has_waiting(sides, to) {

@@ -1,5 +1,5 @@
-//! Servers that send N bytes to whoever connects and close: what `xtask bench threads` measures
-//! ours against. `serve_threads bare|connection|threadpool|rayon BYTES`.
+//! Servers that send N bytes on each connection and close it, for comparison in `xtask bench threads`: `serve_threads
+//! bare|connection|threadpool|rayon BYTES`.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::net::{SendFlags, SocketFlags, acceptfrom_with, send};
 
-/// As many threads as the others may have.
+/// The maximum number of threads, the same as for the others.
 const THREADS: usize = 200;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -56,12 +56,12 @@ fn each(
 }
 
 fn answer(mut stream: TcpStream, reply: &[u8]) {
-    // A client that leaves is its own loss.
+    // Errors are ignored, because the client may close the connection.
     let _ = stream.write_all(reply);
 }
 
-/// The least that it can be: a loop over epoll that watches a connection only when its reply does
-/// not fit into the kernel at once.
+/// The minimal server: a loop over epoll that watches a connection only if its reply does not fit into the kernel's
+/// buffer.
 fn bare(listener: &TcpListener, reply: &[u8]) -> std::io::Result<()> {
     listener.set_nonblocking(true)?;
     let poll = epoll::create(CreateFlags::CLOEXEC)?;
@@ -97,7 +97,7 @@ fn bare(listener: &TcpListener, reply: &[u8]) -> std::io::Result<()> {
     }
 }
 
-/// Sends on; gives back what waits for room, and closes what is done.
+/// Continues to send. Returns the descriptor if the kernel's buffer is full, and closes it when the reply is complete.
 fn send_from(fd: OwnedFd, mut sent: usize, reply: &[u8]) -> Option<(OwnedFd, usize)> {
     while sent < reply.len() {
         match send(&fd, &reply[sent..], SendFlags::NOSIGNAL) {

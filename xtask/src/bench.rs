@@ -1,21 +1,22 @@
-//! Measurements against the peers, as the design says how: paired rounds in turn, medians with
-//! quartiles, ratios within a pair, and beside CPU time what does not depend on the machine's mood.
+//! Benchmarks against other software, with the method of the design: paired rounds in alternating order, medians with
+//! quartiles, and ratios within a pair. Besides CPU time they report numbers that do not depend on the load of the
+//! machine.
 //!
 //! ```text
-//!   bench main   lines   1000 × 1/s and 30 × 50/s handed to 20 programs: CPU a line,
+//!   bench main   lines   1000 × 1/s and 30 × 50/s handed to 20 programs: CPU per line,
 //!                        against IO::Multiplex with the same programs and the same load
-//!                rows    rows acknowledged a second into SQLite with full sync,
+//!                rows    rows acknowledged per second into SQLite with full sync,
 //!                        against a bare client that commits row by row
-//!   bench fields         what storing and finding names and values takes, against other stores
+//!   bench fields         the cost of storing and finding names and values, against other stores
 //!   bench ring   a token through rings of `cat`s: a bare loop, event + spawn, the gateway, Erlang
 //!   bench programs       placement, pipes or sockets, opening, a pool against a bare loop
 //!   bench loop   an echo of 64 bytes by the loop over each kernel, against a bare loop over epoll,
-//!                mio, tokio, libevent and IO::Multiplex; what single calls cost
-//!   bench threads        connect, receive, close: pools of threads, a thread for each, none
+//!                mio, tokio, libevent and IO::Multiplex; the cost of single calls
+//!   bench threads        connect, receive, close: thread pools, one thread per connection, no threads
 //!   bench database       rows into PostgreSQL and MariaDB and out of them, against bare clients
 //!   bench balance        a request in a pool, by schedule and number of workers; bound clients; requests
 //!                that fail when servers do, against HAProxy and nginx
-//!   bench paths  instructions of six paths through the data plane, held against those on the page
+//!   bench paths  instructions of six paths through the data plane, compared with those on the page
 //!   bench http   requests through a proxy, against a bare relay, HAProxy and nginx
 //! ```
 
@@ -67,40 +68,40 @@ pub(crate) struct BenchArguments {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// The main job: lines to programs, rows to SQLite; writes docs/bench-main.md
+    /// Measure the main use case: lines to programs, rows to SQLite; writes docs/bench-main.md
     Main(MainArguments),
-    /// HTTP/1 through proxies; writes docs/bench-http.md
+    /// Measure HTTP/1 through proxies; writes docs/bench-http.md
     Http(http::HttpArguments),
-    /// Instructions of a request in a pool, and of one of HTTP with what balances it; bytes of a bound
-    /// client; writes docs/bench-balance.md
+    /// Measure requests in a pool, HTTP requests with balancing features, and memory per bound client; writes
+    /// docs/bench-balance.md
     Balance(balance::BalanceArguments),
-    /// Rows into databases and out of them; writes docs/bench-database.md
+    /// Measure rows into and out of databases; writes docs/bench-database.md
     Database(database::DatabaseArguments),
-    /// Instructions of six paths through the data plane, held against docs/bench-paths.md
+    /// Count instructions of six paths through the data plane and compare them with docs/bench-paths.md
     Paths(paths::PathsArguments),
-    /// Stores of names and values; writes docs/bench-fields.md
+    /// Measure stores of names and values; writes docs/bench-fields.md
     Fields(fields::FieldsArguments),
-    /// Threads behind connections; writes docs/bench-threads.md
+    /// Measure threads behind connections; writes docs/bench-threads.md
     Threads(threads::ThreadsArguments),
-    /// A token through rings of programs; writes docs/bench-ring.md
+    /// Measure a token through rings of programs; writes docs/bench-ring.md
     Ring(ring::RingArguments),
-    /// What programs cost; writes docs/bench-programs.md
+    /// Measure the cost of programs; writes docs/bench-programs.md
     Programs(programs::ProgramsArguments),
-    /// The event loop: an echo at 1 to 9500 connections; writes docs/bench-loop.md
+    /// Measure the event loop: an echo at 1 to 9500 connections; writes docs/bench-loop.md
     Loop(event::LoopArguments),
 }
 
-/// Where the results of the main job stand.
+/// The page with the results of the main use case.
 const PAGE: &str = "docs/bench-main.md";
 
 #[derive(Args, Debug)]
 struct MainArguments {
     #[command(flatten)]
     rounds: Rounds,
-    /// Seconds that are measured in each round
+    /// Seconds measured per round
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
-    /// Only this part; `lines` and `rows` then write nothing, others their section of the page
+    /// Measure only this part. `lines` and `rows` then write nothing; other parts write their section of the page
     #[arg(long, value_parser = ["lines", "rows", "accepts", "saturated", "growth", "instructions"])]
     only: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The chores that decide whether a change is good: `test`, `faults`, `deny`.
+//! The commands that decide whether a change is good: `test`, `faults`, `deny`.
 
 use crate::report::Report;
 use crate::requirements;
@@ -32,20 +32,20 @@ const STEPS: [&str; 14] = [
 
 #[derive(Args, Debug)]
 pub(crate) struct TestArguments {
-    /// Go on after a step that failed
+    /// Continue after a failed step
     #[arg(long)]
     keep_going: bool,
-    /// Only these steps
+    /// Run only these steps
     #[arg(long, value_name = "STEP", value_parser = STEPS)]
     only: Vec<String>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct FaultArguments {
-    /// A tenth of the counts, as `test` runs them
+    /// Run a tenth of the counts, as `test` does
     #[arg(long)]
     tenth: bool,
-    /// Only the tests whose name contains this
+    /// Run only the tests whose name contains this
     #[arg(value_name = "NAME")]
     filter: Option<String>,
     /// After `--`: arguments for the test binary, such as `--nocapture`
@@ -53,7 +53,7 @@ pub(crate) struct FaultArguments {
     rest: Vec<String>,
 }
 
-/// Everything that must pass. The last line is the sum of all test binaries.
+/// Runs everything that must pass. The last line is the sum of all test binaries.
 pub(crate) fn test(workspace: &Workspace, arguments: &TestArguments) -> ExitCode {
     let mut steps = Steps::new(arguments.keep_going, &arguments.only);
     let mut report = None;
@@ -88,7 +88,7 @@ pub(crate) fn test(workspace: &Workspace, arguments: &TestArguments) -> ExitCode
     end(&steps, report.as_ref(), &untested::take(workspace))
 }
 
-/// The fault tests with full counts, and the proofs without bounds.
+/// Runs the fault tests with full counts, and the proofs without bounds.
 pub(crate) fn faults(workspace: &Workspace, arguments: &FaultArguments) -> ExitCode {
     let mut steps = Steps::new(false, &[]);
     let mut report = None;
@@ -96,7 +96,7 @@ pub(crate) fn faults(workspace: &Workspace, arguments: &FaultArguments) -> ExitC
         requirements::provide(requirements::TESTS)
     });
     steps.step("faults", "cargo xtask faults", || {
-        // As all tests are built, so that nothing is built for this.
+        // The arguments are those with which all tests are built, so that nothing is rebuilt.
         let mut args = runner::whole();
         args.push("--test=faults".to_owned());
         if let Some(filter) = &arguments.filter {
@@ -114,8 +114,8 @@ pub(crate) fn faults(workspace: &Workspace, arguments: &FaultArguments) -> ExitC
     end(&steps, report.as_ref(), &untested::take(workspace))
 }
 
-/// Prints what was `left_out`, and the last line. A failure elsewhere and what was not tested stand
-/// behind the counts, so that they are never read as the whole verdict.
+/// Prints what was `left_out`, and the last line. It contains other failures and untested parts after the counts, so
+/// that the counts are not mistaken for the whole result.
 fn end(steps: &Steps, report: Option<&Report>, left_out: &[String]) -> ExitCode {
     println!("took {}", steps.took());
     let mut last = report.map_or_else(|| "no tests were run".to_owned(), Report::sum);
@@ -131,7 +131,7 @@ fn end(steps: &Steps, report: Option<&Report>, left_out: &[String]) -> ExitCode 
     if steps.failed().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Lints, for the code as it is tested and for the code as it is released.
+/// Runs clippy on the code as it is tested and as it is released.
 fn clippy(workspace: &Workspace) -> Result<String, Failure> {
     let tested = ["clippy", "--quiet", "--workspace", "--all-targets", "--features", PLANTS];
     let released = ["clippy", "--quiet", "--workspace"];
@@ -141,8 +141,8 @@ fn clippy(workspace: &Workspace) -> Result<String, Failure> {
     Ok(String::new())
 }
 
-/// Each driver of a database by itself, and none; the program with each of its features alone, and none of
-/// them: an embedder takes what it needs. Without features the tests of the library for embedders also compile.
+/// Checks each database driver alone and no driver, and the program with each of its features alone and with none,
+/// because an embedder selects features. Without features the tests of the library for embedders are also compiled.
 fn features(workspace: &Workspace) -> Result<String, Failure> {
     let database = ["-p", "roadstead-database", "--lib"];
     let program = ["-p", "roadstead", "--lib", "--bins"];
@@ -169,8 +169,8 @@ fn documentation(workspace: &Workspace) -> Result<String, Failure> {
 /// Examples of `roadstead` that serve their own clients and end.
 const SELF_SERVING: &[&str] = &["handler", "handler_udp", "handler_database"];
 
-/// Every configuration under `examples/` is one that the daemon takes, every script compiles, and
-/// the examples for embedders serve themselves.
+/// Checks that every configuration under `examples/` is valid, that every script compiles, and that the examples for
+/// embedders run.
 fn examples(workspace: &Workspace) -> Result<String, Failure> {
     let mut files = Vec::new();
     collect(&workspace.root.join("examples"), &mut files)?;
@@ -183,7 +183,7 @@ fn examples(workspace: &Workspace) -> Result<String, Failure> {
             _ => continue,
         };
         let perl = command.get_program() == "perl";
-        // Beside the file, as its README says, so that relative paths in it hold.
+        // The command runs beside the file, as its README says, so that relative paths in it are correct.
         command.current_dir(file.parent().unwrap_or(&workspace.root));
         command.arg(if perl { "-wc" } else { "check" }).arg(file.file_name().unwrap_or_default());
         shell::run(command).map_err(|failure| {
@@ -196,7 +196,7 @@ fn examples(workspace: &Workspace) -> Result<String, Failure> {
         return Err(Failure::new("there is no example under examples/"));
     }
     for example in SELF_SERVING {
-        // As the tests are built, so that nothing is built twice.
+        // The arguments are those with which the tests are built, so that nothing is built twice.
         let args =
             ["run", "--quiet", "-p", "roadstead", "--features", "plants", "--example", example];
         shell::run(workspace.cargo(args))?;
@@ -218,7 +218,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Fails when no test has this in its name, and says which tests there are.
+/// Fails if no test name contains this, and prints the names of the existing tests.
 fn find_tests(names: &[String], filter: &str) -> Result<(), Failure> {
     if names.iter().any(|name| name.contains(filter)) {
         return Ok(());
@@ -227,8 +227,8 @@ fn find_tests(names: &[String], filter: &str) -> Result<(), Failure> {
     Err(Failure::new(format!("no fault test has `{filter}` in its name; the tests are:\n  {all}")))
 }
 
-/// Licences, advisories and sources, by cargo-deny. Not a step of `test`: it needs the network and
-/// a tool that takes minutes to build.
+/// Checks licences, advisories and sources with cargo-deny. It is not a step of `test`, because it needs the network
+/// and a tool that takes minutes to build.
 pub(crate) fn deny(workspace: &Workspace) -> Result<(), Failure> {
     if shell::run(workspace.cargo(["deny", "--version"])).is_err() {
         return Err(Failure::new("cargo-deny is missing")

@@ -1,9 +1,8 @@
-//! The fuzz targets: that they build, and a run that looks for inputs that no test has thought of.
+//! The fuzz targets: checks that they build, and runs them to find new inputs.
 //!
-//! They stand in a workspace of their own, for libFuzzer is compiled for them. What they call is called by the
-//! tests of each room too (`fuzz_smoke`), over the inputs that are kept in `fuzz/corpus` and thousands that are
-//! made of them; a run here follows the coverage of the code and keeps what reaches more of it. Both need
-//! no nightly compiler.
+//! They are in a separate workspace, because they are compiled for libFuzzer. The tests of each crate (`fuzz_smoke`)
+//! call the same functions, with the inputs in `fuzz/corpus` and thousands of mutations of them. A run here follows the
+//! coverage of the code and keeps inputs that reach more of it. Neither needs a nightly compiler.
 
 use crate::shell::{self, Failure, Workspace};
 use clap::Args;
@@ -11,22 +10,22 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// What libFuzzer follows, in the words of the compiler.
+/// Compiler options for the coverage that libFuzzer follows.
 const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Cdebug-assertions --cfg fuzzing";
 
 #[derive(Args, Debug)]
 pub(crate) struct FuzzArguments {
-    /// Only this target
+    /// Run only this target
     #[arg(value_name = "TARGET")]
     target: Option<String>,
-    /// How long each target runs
+    /// Seconds that each target runs
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     seconds: u32,
 }
 
-/// Every target compiles. Its own libFuzzer is not made for that.
+/// Checks that every target compiles. libFuzzer itself is not built.
 pub(crate) fn check(workspace: &Workspace) -> Result<String, Failure> {
     let targets = targets(workspace)?;
     let mut command = cargo(workspace, "check");
@@ -35,8 +34,8 @@ pub(crate) fn check(workspace: &Workspace) -> Result<String, Failure> {
     Ok(format!("{} targets", targets.len()))
 }
 
-/// Runs the targets one after the other, from the inputs that are kept. What reaches more is put below `target`;
-/// what makes one fail belongs into its corpus, where it stays when it is mended.
+/// Runs the targets one after the other, starting from the corpus. Inputs that reach more code are stored below
+/// `target`. An input that makes a target fail must be added to its corpus, and stays there after the fix.
 pub(crate) fn run(workspace: &Workspace, arguments: &FuzzArguments) -> Result<String, Failure> {
     let all = targets(workspace)?;
     let wanted: Vec<&String> =
@@ -49,7 +48,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &FuzzArguments) -> Result<St
         let corpus = workspace.root.join("fuzz/corpus").join(target);
         let found = shell::folder(workspace.target.join("fuzz/found").join(target))?;
         let mut command = cargo(workspace, "run");
-        // With a target of its own, so that programs of the build are not followed.
+        // An explicit `--target` is used, so that build programs are not instrumented.
         command.args(["--release", "--target", &host, "--bin", target, "--"]).arg(&found);
         if corpus.is_dir() {
             command.arg(&corpus);
@@ -74,7 +73,7 @@ fn cargo(workspace: &Workspace, what: &str) -> Command {
     command
 }
 
-/// The target of this compiler.
+/// Returns the target of this compiler.
 fn host(workspace: &Workspace) -> Result<String, Failure> {
     let mut command = Command::new("rustc");
     command.arg("-vV").current_dir(&workspace.root);
@@ -83,7 +82,7 @@ fn host(workspace: &Workspace) -> Result<String, Failure> {
     host.map(str::to_owned).ok_or_else(|| Failure::new("rustc names no host"))
 }
 
-/// The targets, each of which is declared under its name.
+/// Returns the targets, each of which is declared by its name.
 fn targets(workspace: &Workspace) -> Result<Vec<String>, Failure> {
     let folder = workspace.root.join("fuzz");
     let declared = shell::read(&folder.join("Cargo.toml"))?;

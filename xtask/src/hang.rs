@@ -1,22 +1,22 @@
-//! A test binary that hangs: what it was at, and its end.
+//! Reports what a hanging test binary was doing, and kills it.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::process::Command;
 
-/// Kills the children of this process, and tells what each of their threads was at. A thread of a
-/// test bears the test's name.
+/// Kills the children of this process. Returns a description of each of their threads. A thread that runs a test has
+/// the name of the test.
 pub(crate) fn end_children(pid: u32) -> String {
     let mut said = String::new();
     for child in children(pid) {
         tell(child, 1, &mut said);
-        // It may have ended by itself meanwhile.
+        // The process may have ended meanwhile.
         let _ = Command::new("kill").args(["-s", "KILL", &child.to_string()]).status();
     }
     said
 }
 
-/// A process, its threads, and the processes that it waits for.
+/// Describes a process, its threads, and the processes that it waits for.
 fn tell(pid: u32, depth: usize, said: &mut String) {
     let indent = "  ".repeat(depth);
     let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

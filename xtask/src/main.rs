@@ -50,7 +50,7 @@ enum Task {
     Plot(plot::PlotArguments),
     /// Check the rules for the code: dependencies, import cycles, unsafe code, headers, sizes, wording
     Tidy(tidy::TidyArguments),
-    /// Format all code
+    /// Format the code
     Fmt,
     /// Generate the reference pages
     Docs,

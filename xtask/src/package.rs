@@ -1,18 +1,18 @@
-//! The crates that others can use: what a release would upload, in the order of their dependencies.
+//! The crates for other projects: what a release would upload, in the order of their dependencies.
 
 use crate::shell::{self, Failure, Workspace};
 
-/// In the order in which they have to be published: each one after those that it depends on.
+/// The crates in the order in which they must be published: each after those that it depends on.
 const PUBLISHED: &[&str] =
     &["block", "exchange", "listeners", "elastic", "event", "fields", "spawn", "wire", "pool"];
 
-/// Packages them without compiling the packages.
+/// Packages the crates without compiling the packages.
 pub(crate) fn check(workspace: &Workspace) -> Result<String, Failure> {
     package(workspace, &["--no-verify"])?;
     Ok(format!("{} crates", PUBLISHED.len()))
 }
 
-/// Packages them and compiles each package as its users would.
+/// Packages the crates and compiles each package as its users would.
 pub(crate) fn verify(workspace: &Workspace) -> Result<(), Failure> {
     package(workspace, &[])?;
     println!("publish in this order: {}", PUBLISHED.join(", "));
@@ -32,7 +32,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// The crates of this workspace that a crate depends on, other than in its tests.
+    /// Returns the crates of this workspace that a crate depends on, except those that only its tests use.
     fn dependencies(name: &str) -> Vec<String> {
         let path =
             Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../crates/{name}/Cargo.toml"));

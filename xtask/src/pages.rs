@@ -1,4 +1,4 @@
-//! Pages that are made from the code, by `roadstead reference PAGE`.
+//! Pages that are generated from the code with `roadstead reference PAGE`.
 
 use crate::runner::PLANTS;
 use crate::shell::{self, Failure, Workspace};
@@ -6,22 +6,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The command that makes the pages again.
+/// The command that generates the pages.
 pub(crate) const REPEAT: &str = "cargo xtask docs";
 
-/// Builds the program and says where it is. The tests are built with it, so that cargo chooses the
-/// features of all packages as it does for them, and nothing is built twice.
+/// Builds the program and returns its path. The tests are built too, so that cargo selects the same features for all
+/// packages, and nothing is built twice.
 pub(crate) fn program(workspace: &Workspace) -> Result<PathBuf, Failure> {
     let args = ["build", "--workspace", "--features", PLANTS, "--bins", "--tests"];
     shell::run(workspace.cargo(args))?;
     Ok(workspace.built("debug", "roadstead"))
 }
 
-/// Each page by the word that `roadstead reference` knows it by, and its file.
+/// Each page: its argument of `roadstead reference`, and its file.
 const PAGES: &[(&str, &str)] =
     &[("reference", "docs/reference.md"), ("outcomes", "docs/outcomes.md")];
 
-/// Makes the generated pages again.
+/// Generates the pages.
 pub(crate) fn write(workspace: &Workspace) -> Result<String, Failure> {
     let program = program(workspace)?;
     for (word, file) in PAGES {
@@ -30,7 +30,7 @@ pub(crate) fn write(workspace: &Workspace) -> Result<String, Failure> {
     Ok(format!("wrote {}", files()))
 }
 
-/// Fails when a generated page is not what the code says today.
+/// Fails if a generated page differs from the current code.
 pub(crate) fn check(workspace: &Workspace) -> Result<String, Failure> {
     let program = program(workspace)?;
     for (word, file) in PAGES {
@@ -54,7 +54,7 @@ fn made(program: &Path, word: &str) -> Result<String, Failure> {
     shell::output(command)
 }
 
-/// Where two texts differ first, in words.
+/// Describes the first difference between two texts.
 fn difference(there: &str, wanted: &str) -> Option<String> {
     if there == wanted {
         return None;

@@ -1,4 +1,4 @@
-//! Pictures for the documentation, drawn from what the examples of the rooms print.
+//! Generates figures for the documentation from the output of examples.
 
 use crate::shell::{self, Failure, Workspace};
 use clap::Args;
@@ -11,15 +11,15 @@ use std::process::Command;
 
 #[derive(Args, Debug)]
 pub(crate) struct PlotArguments {
-    /// What to draw: the number of workers, and what waits, against the load
+    /// The figure to draw: the number of workers and the queue, against the load
     #[arg(value_parser = ["elastic"])]
     what: String,
 }
 
-/// Where the pictures lie, and the page that shows them.
+/// The folder of the figures and of the page that shows them.
 const FOLDER: &str = "docs/design";
 const PAGE: &str = "docs/design/elastic.md";
-/// What stands between these is made here.
+/// The text between these marks is generated here.
 const MADE: [&str; 2] = ["<!-- made by `cargo xtask plot elastic` -->", "<!-- to here -->"];
 
 const COLOURS: [RGBColor; 5] = [
@@ -30,7 +30,7 @@ const COLOURS: [RGBColor; 5] = [
     RGBColor(148, 103, 189),
 ];
 
-/// The size of a picture, in pixels, and how much of its height the workers have.
+/// The size of a figure in pixels, and the share of its height for the workers.
 const SIZE: (u32, u32) = (900, 540);
 const WORKERS_HEIGHT: u32 = 340;
 /// Seconds of a run.
@@ -42,7 +42,7 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 /// One curve: seconds, and workers or requests.
 type Curve = Vec<(f64, f64)>;
 
-/// All that was simulated of one shape.
+/// All simulations of one shape.
 #[derive(Debug, Default, PartialEq)]
 struct Shape {
     needed: Curve,
@@ -52,7 +52,7 @@ struct Shape {
     sums: Vec<[String; 6]>,
 }
 
-/// What became of one preset.
+/// The result of one preset.
 #[derive(Debug, Default, PartialEq)]
 struct Run {
     preset: String,
@@ -111,7 +111,7 @@ fn read(said: &str) -> Result<BTreeMap<String, Shape>, Failure> {
     Ok(shapes)
 }
 
-/// The workers above, what waits below, over the same seconds.
+/// Draws the workers above and the queue below, over the same seconds.
 fn draw(path: &Path, name: &str, shape: &Shape) -> Result<(), Failure> {
     let drawn = || -> Result<(), Box<dyn Error>> {
         let root = SVGBackend::new(path, SIZE).into_drawing_area();
@@ -173,7 +173,7 @@ fn draw_waiting(area: &Area<'_>, shape: &Shape) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The most that waited under any preset; at least 1, so that there is an axis.
+/// Returns the longest queue of all presets; at least 1, because the axis needs a length.
 fn longest_queue(shape: &Shape) -> f64 {
     let waiting = shape.runs.iter().flat_map(|run| &run.waiting);
     waiting.fold(1.0, |most, (_, waiting)| waiting.max(most))
@@ -195,7 +195,7 @@ fn tables(shapes: &BTreeMap<String, Shape>) -> String {
     text
 }
 
-/// The page with what is made between its marks; none when it lacks them.
+/// Returns the page with the generated text between its marks, or `None` if the marks are missing.
 fn filled(page: &str, made: &str) -> Option<String> {
     let (before, rest) = page.split_once(MADE[0])?;
     let (_, after) = rest.split_once(MADE[1])?;

@@ -1,23 +1,23 @@
-//! The proof of the words that shards share: loom runs the tests called `proof` of `pool` through
-//! the interleavings of their threads.
+//! The proof of the state words that shards share: loom runs the tests called `proof` of `pool` through the
+//! interleavings of their threads.
 //!
-//! Everything is built anew for it, with `--cfg loom`, in a folder of its own. `test` bounds how often
-//! the threads of one interleaving are preempted, which takes seconds; `faults` leaves none out.
+//! Everything is compiled with `--cfg loom` in a separate folder. `test` limits the number of preemptions per
+//! interleaving, which takes seconds; `faults` has no limit.
 
 use crate::shell::{self, Failure, Workspace};
 use std::process::Command;
 
-/// Preemptions in one interleaving, as `test` bounds them.
+/// The maximum number of preemptions in one interleaving for `test`.
 const PREEMPTIONS: u32 = 5;
 
-/// The proof within its bound.
+/// Runs the proof with this limit.
 pub(crate) fn bounded(workspace: &Workspace) -> Result<String, Failure> {
     let mut command = command(workspace);
     command.env("LOOM_MAX_PREEMPTIONS", PREEMPTIONS.to_string());
     run(command, &format!("at most {PREEMPTIONS} preemptions"))
 }
 
-/// Every interleaving.
+/// Runs the proof with every interleaving.
 pub(crate) fn whole(workspace: &Workspace) -> Result<String, Failure> {
     run(command(workspace), "every interleaving")
 }
@@ -39,7 +39,7 @@ fn run(command: Command, bound: &str) -> Result<String, Failure> {
     }
 }
 
-/// How many tests passed, as the test binary says in its last line.
+/// Returns the number of passed tests from the last line of the test binary.
 fn passed(said: &str) -> Option<u32> {
     let line = said.lines().find_map(|line| line.strip_prefix("test result: ok. "))?;
     line.split_once(' ')?.0.parse().ok()

@@ -1,7 +1,7 @@
-//! Reads what `cargo test` says and keeps one line a test binary.
+//! Parses the output of `cargo test` into one line per test binary.
 //!
-//! Pure: lines in, finished binaries out. A binary that ends without a result line (it was killed,
-//! or it aborted) counts as one failure; it must never read as a pass.
+//! Pure: lines in, finished binaries out. A binary that ends without a result line (it was killed or aborted) counts as
+//! one failure, and never as a pass.
 
 use std::mem;
 
@@ -11,9 +11,9 @@ pub(crate) struct Report {
     current: Option<Binary>,
     /// The last library whose own tests ran.
     library: String,
-    /// Binaries with a failure, with what they said.
+    /// Binaries with a failure, with their output.
     pub(crate) failures: Vec<Binary>,
-    /// What cargo itself said outside of any binary.
+    /// The output of cargo outside of any binary.
     pub(crate) outside: String,
     pub(crate) passed: u64,
     pub(crate) failed: u64,
@@ -28,13 +28,13 @@ pub(crate) struct Binary {
     pub(crate) failed: u64,
     pub(crate) ignored: u64,
     pub(crate) took: String,
-    /// Its output, without the lines of tests that passed.
+    /// Its output, without the lines of passed tests.
     pub(crate) said: String,
     has_result: bool,
 }
 
 impl Binary {
-    /// Its line: counts, time, name.
+    /// Returns its line: counts, time, name.
     pub(crate) fn line(&self) -> String {
         let verdict = if self.failed == 0 { "ok    " } else { "FAILED" };
         let failed =
@@ -47,7 +47,7 @@ impl Binary {
 }
 
 impl Report {
-    /// Takes one line; gives the binary that it finished, if it did.
+    /// Parses one line. Returns the binary that the line finishes, if any.
     pub(crate) fn take(&mut self, line: &str) -> Option<Binary> {
         if let Some(beginning) = begins(line) {
             let finished = self.finish();
@@ -56,7 +56,7 @@ impl Report {
                     self.library.clone_from(&name);
                     name
                 }
-                // Cargo names the file, not the package; its library's tests ran right before.
+                // Cargo prints the file, not the package. The tests of the package's library ran directly before.
                 Beginning::File(file) if self.library.is_empty() => file,
                 Beginning::File(file) => format!("{} {file}", self.library),
                 Beginning::Other(name) => name,
@@ -70,11 +70,11 @@ impl Report {
             return None;
         };
         if let Some(counts) = line.strip_prefix("test result: ") {
-            // Documentation tests give one result an edition, so results add up.
+            // Documentation tests print one result per edition, so results are added.
             current.passed += count(counts, "passed");
             current.failed += count(counts, "failed");
             current.ignored += count(counts, "ignored");
-            // A binary with a main of its own may leave the time out.
+            // A binary with its own main function may omit the time.
             current.took =
                 counts.split_once("finished in ").map_or("", |(_, took)| took).to_owned();
             current.has_result = true;
@@ -85,7 +85,7 @@ impl Report {
         None
     }
 
-    /// Ends the last binary. Must be called once after the last line.
+    /// Finishes the last binary. Must be called once after the last line.
     pub(crate) fn finish(&mut self) -> Option<Binary> {
         let mut binary = mem::take(&mut self.current)?;
         if !binary.has_result {
@@ -103,7 +103,7 @@ impl Report {
         Some(binary)
     }
 
-    /// The line that sums up: cargo's own words over all binaries.
+    /// Returns the sum over all binaries, in the format of cargo.
     pub(crate) fn sum(&self) -> String {
         format!("{} passed, {} failed", self.passed, self.failed)
     }
@@ -115,17 +115,17 @@ impl Binary {
     }
 }
 
-/// Whose output begins.
+/// The source of the following output.
 enum Beginning {
     /// The tests inside a library, by its name.
     Library(String),
     /// A file of tests, by its path in its package.
     File(String),
-    /// Anything else, by what it is best called.
+    /// Another source, by a short name.
     Other(String),
 }
 
-/// Whose output begins with this line of cargo's.
+/// Returns the source of the output that this line of cargo announces.
 fn begins(line: &str) -> Option<Beginning> {
     let line = line.trim_start();
     if let Some(package) = line.strip_prefix("Doc-tests ") {
@@ -143,7 +143,7 @@ fn begins(line: &str) -> Option<Beginning> {
     })
 }
 
-/// The number before a word: `3` for `passed` in `ok. 3 passed; 0 failed`.
+/// Returns the number before a word: `3` for `passed` in `ok. 3 passed; 0 failed`.
 fn count(text: &str, word: &str) -> u64 {
     text.split([';', '.'])
         .filter_map(|part| part.trim().strip_suffix(word)?.trim_end().parse().ok())

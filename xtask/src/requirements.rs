@@ -1,12 +1,12 @@
-//! Tools of the system that tests and measurements need: found, installed where we may, named
-//! where we may not. A tool that is missing is a failure, never a test left out.
+//! Tools of the system that tests and benchmarks need. Missing tools are installed if permitted, and otherwise
+//! reported. A missing tool is a failure and never skips a test.
 
 use crate::shell::{self, Failure};
 use rustix::process::geteuid;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// One tool and the Debian package that has it.
+/// One tool, and its Debian package.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Requirement {
     name: &'static str,
@@ -14,18 +14,18 @@ pub(crate) struct Requirement {
     probe: Probe,
 }
 
-/// How a tool is found.
+/// How a tool is detected.
 #[derive(Clone, Copy, Debug)]
 enum Probe {
     /// A program on the search path.
     Program,
-    /// A program of PostgreSQL, which Debian keeps beside the search path.
+    /// A program of PostgreSQL, which Debian installs outside the search path.
     Postgres,
-    /// A module that Perl can load.
+    /// A Perl module that can be loaded.
     PerlModule,
-    /// A header of C.
+    /// A C header.
     Header,
-    /// Netcat as OpenBSD has it: the traditional one has no `-N`.
+    /// OpenBSD's netcat: the traditional one has no `-N`.
     Netcat,
 }
 
@@ -40,10 +40,10 @@ const fn perl_module(name: &'static str, package: &'static str) -> Requirement {
 const POSTGRES: Requirement =
     Requirement { name: "postgres", package: "postgresql", probe: Probe::Postgres };
 
-/// What `cargo xtask test` and `faults` need.
+/// The tools for `cargo xtask test` and `faults`.
 pub(crate) const TESTS: &[Requirement] = &[
     program("perl", "perl"),
-    // Debian's smallest perl comes without its core modules.
+    // Debian's smallest perl is installed without its core modules.
     perl_module("JSON::PP", "perl"),
     perl_module("DBD::SQLite", "libdbd-sqlite3-perl"),
     program("sqlite3", "sqlite3"),
@@ -64,7 +64,7 @@ pub(crate) const TESTS: &[Requirement] = &[
     Requirement { name: "nc", package: "netcat-openbsd", probe: Probe::Netcat },
 ];
 
-/// What `cargo xtask bench main` needs.
+/// The tools for `cargo xtask bench main`.
 pub(crate) const BENCH: &[Requirement] = &[
     program("perl", "perl"),
     perl_module("IO::Multiplex", "libio-multiplex-perl"),
@@ -73,21 +73,21 @@ pub(crate) const BENCH: &[Requirement] = &[
     program("perf", "linux-perf"),
 ];
 
-/// What counts instructions.
+/// The tools for counting instructions.
 pub(crate) const COUNTING: &[Requirement] = &[program("valgrind", "valgrind")];
 
-/// What `cargo xtask bench balance --only http` needs.
+/// The tools for `cargo xtask bench balance --only http`.
 pub(crate) const BENCH_BALANCE: &[Requirement] = &[
     program("strace", "strace"),
     program("taskset", "util-linux"),
     program("valgrind", "valgrind"),
 ];
 
-/// What `cargo xtask bench balance --only trial` needs.
+/// The tools for `cargo xtask bench balance --only trial`.
 pub(crate) const BENCH_TRIAL: &[Requirement] =
     &[program("haproxy", "haproxy"), program("nginx", "nginx-light")];
 
-/// What `cargo xtask bench http` needs.
+/// The tools for `cargo xtask bench http`.
 pub(crate) const BENCH_HTTP: &[Requirement] = &[
     program("haproxy", "haproxy"),
     program("nginx", "nginx-light"),
@@ -96,11 +96,11 @@ pub(crate) const BENCH_HTTP: &[Requirement] = &[
     program("valgrind", "valgrind"),
 ];
 
-/// What `cargo xtask bench threads` needs.
+/// The tools for `cargo xtask bench threads`.
 pub(crate) const BENCH_THREADS: &[Requirement] =
     &[program("python3", "python3"), program("taskset", "util-linux"), program("strace", "strace")];
 
-/// What `cargo xtask bench ring` needs.
+/// The tools for `cargo xtask bench ring`.
 pub(crate) const BENCH_RING: &[Requirement] = &[
     program("erl", "erlang-base"),
     program("erlc", "erlang-base"),
@@ -108,7 +108,7 @@ pub(crate) const BENCH_RING: &[Requirement] = &[
     program("perf", "linux-perf"),
 ];
 
-/// What `cargo xtask bench loop` needs.
+/// The tools for `cargo xtask bench loop`.
 pub(crate) const BENCH_LOOP: &[Requirement] = &[
     program("perl", "perl"),
     perl_module("IO::Multiplex", "libio-multiplex-perl"),
@@ -117,7 +117,7 @@ pub(crate) const BENCH_LOOP: &[Requirement] = &[
     Requirement { name: "event2/event.h", package: "libevent-dev", probe: Probe::Header },
 ];
 
-/// Sees to it that all of them are there, and gives a note on what was done for that.
+/// Checks that all tools exist, and installs missing ones. Returns a note about what was installed.
 pub(crate) fn provide(list: &[Requirement]) -> Result<String, Failure> {
     let missing: Vec<Requirement> = list.iter().copied().filter(|one| !one.is_there()).collect();
     if missing.is_empty() {
@@ -137,10 +137,10 @@ pub(crate) fn provide(list: &[Requirement]) -> Result<String, Failure> {
     }
 }
 
-/// A package of npm that tests run, with its version.
+/// An npm package that tests run, with its version.
 const MCP_SERVER: (&str, &str) = ("@modelcontextprotocol/server-memory", "2026.8.31");
 
-/// Installs the public programs that tests run and that no Debian package has, under `target`.
+/// Installs public programs that tests run and that no Debian package contains, under `target`.
 pub(crate) fn provide_node(root: &Path) -> Result<String, Failure> {
     let (name, version) = MCP_SERVER;
     let folder = shell::folder(root.join("target/tools"))?;
@@ -195,7 +195,7 @@ fn is_program(path: &Path) -> bool {
     rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok() && path.is_file()
 }
 
-/// The packages of the missing tools, each once, in the order of the list.
+/// Returns the packages of the missing tools, each once, in the order of the list.
 fn packages(missing: &[Requirement]) -> Vec<&'static str> {
     let mut packages = Vec::new();
     for one in missing {
@@ -224,8 +224,8 @@ fn install(packages: &[&str]) -> Result<(), Failure> {
         command.env("DEBIAN_FRONTEND", "noninteractive").args(args);
         shell::run(command)
     };
-    // Lists that cannot be refreshed may still be good enough to install from, so the verdict is
-    // the installation's, with both outputs.
+    // If the package lists cannot be refreshed, the old ones may be sufficient. So the installation decides, and its
+    // failure shows both outputs.
     let update = apt(&["update", "--quiet"]);
     let mut args = vec!["install", "--yes", "--quiet", "--no-install-recommends"];
     args.extend(packages);

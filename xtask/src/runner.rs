@@ -1,4 +1,4 @@
-//! Runs `cargo test` and shows one line a test binary.
+//! Runs `cargo test` and prints one line per test binary.
 
 use crate::hang;
 use crate::report::Report;
@@ -8,18 +8,18 @@ use std::cell::RefCell;
 use std::process::Command;
 use std::time::Duration;
 
-/// The feature that compiles the deliberate defects in; each is off until a test chooses it.
+/// The feature that compiles the test-only defects in. Each is off until a test enables it.
 pub(crate) const PLANTS: &str = "roadstead/plants";
 
 /// The variable that sets the counts of the fault tests.
 const FAULTS: &str = "ROADSTEAD_FAULTS";
 
-/// How long a test binary may be silent. The longest single test takes a tenth of this in a tenth
-/// of the counts; in full counts one may take its time.
+/// The maximum time without output of a test binary. With a tenth of the counts, the longest single test takes a tenth
+/// of this time; with full counts it may take all of it.
 const SILENCE: Duration = Duration::from_secs(5 * 60);
 const SILENCE_FULL: Duration = Duration::from_secs(30 * 60);
 
-/// How many times the fault tests do what they do.
+/// The counts of the fault tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counts {
     Tenth,
@@ -42,7 +42,7 @@ impl Counts {
     }
 }
 
-/// The whole workspace, as `cargo test` arguments.
+/// Returns the arguments of `cargo test` for the whole workspace.
 pub(crate) fn whole() -> Vec<String> {
     ["test", "--workspace", "--features", PLANTS].map(str::to_owned).to_vec()
 }
@@ -54,11 +54,11 @@ pub(crate) fn build(workspace: &Workspace) -> Result<String, Failure> {
     shell::run(workspace.cargo(args)).map(|_| String::new())
 }
 
-/// The variable that says how many shards the daemons of the jobs tests have.
+/// The variable that sets the number of shards for the daemons of the jobs tests.
 const SHARDS: &str = "ROADSTEAD_TEST_SHARDS";
 
-/// The jobs tests that are run on two shards as well: what each protocol, each kind of worker, a
-/// drain and the access log promise. Those that wait for databases or for long times are left out.
+/// The jobs tests that also run with two shards. They cover each protocol, each kind of worker, drain and the access
+/// log. Tests that wait for databases or for long times are left out.
 const ON_TWO_SHARDS: [&str; 9] = [
     "access_log::",
     "addresses::",
@@ -71,9 +71,9 @@ const ON_TWO_SHARDS: [&str; 9] = [
     "programs::",
 ];
 
-/// Runs a part of the jobs tests on two shards.
+/// Runs a part of the jobs tests with two shards.
 pub(crate) fn on_two_shards(workspace: &Workspace) -> Result<String, Failure> {
-    // As all tests are built, so that nothing is built for this.
+    // The arguments are those with which all tests are built, so that nothing is rebuilt.
     let mut args = whole();
     args.extend(["--test=jobs", "--"].map(str::to_owned));
     args.extend(ON_TWO_SHARDS.map(str::to_owned));
@@ -83,19 +83,19 @@ pub(crate) fn on_two_shards(workspace: &Workspace) -> Result<String, Failure> {
         .map_err(|failure| failure.repeated_by("cargo xtask test --only shards".to_owned()))
 }
 
-/// The names of the tests that the given `cargo test` arguments run.
+/// Returns the names of the tests that these `cargo test` arguments select.
 pub(crate) fn list(workspace: &Workspace, args: &[String]) -> Result<Vec<String>, Failure> {
     let mut command = workspace.cargo(args);
     command.args(["--quiet", "--", "--list"]);
     Ok(listed(&shell::run(command)?))
 }
 
-/// The names in what a test binary says to `--list`.
+/// Parses the names from the output of a test binary with `--list`.
 fn listed(said: &str) -> Vec<String> {
     said.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
 }
 
-/// Runs tests with the given `cargo test` arguments; gives the report even when some failed.
+/// Runs tests with these `cargo test` arguments. Returns the report even if tests failed.
 pub(crate) fn run(
     workspace: &Workspace,
     args: &[String],
@@ -104,7 +104,7 @@ pub(crate) fn run(
     run_with(workspace, args, &[], counts)
 }
 
-/// The same, with arguments for the test binaries.
+/// Does the same, with arguments for the test binaries.
 pub(crate) fn run_with(
     workspace: &Workspace,
     args: &[String],
@@ -135,7 +135,7 @@ fn follow(command: Command, silence: Duration, report: &mut Report) -> Result<bo
             println!("{}", binary.line());
         }
     };
-    // The binary that hangs is ended and counts as failed; those after it have their turn.
+    // The hanging binary is killed and counts as failed. The following binaries still run.
     let silent = |cargo| {
         let mut report = report.borrow_mut();
         report.take(&format!("silent for {} s, and ended:", silence.as_secs()));
@@ -149,7 +149,7 @@ fn follow(command: Command, silence: Duration, report: &mut Report) -> Result<bo
     status.map(|status| status.success())
 }
 
-/// Both must be content: the counts, and cargo's exit status (a build may fail with no count).
+/// Requires both: no failure in the counts, and success of cargo (a build may fail without counts).
 fn verdict(report: &Report, success: bool) -> Result<String, Failure> {
     if success && report.failed == 0 {
         return Ok(report.sum());

@@ -1,4 +1,4 @@
-//! Commands of others: how they are started, shown and captured.
+//! Starts external commands, prints them and captures their output.
 
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// Why a step failed: what was said, and the command that says it again.
+/// Why a step failed: a message, and a command that repeats the step.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) output: String,
@@ -22,18 +22,18 @@ impl Failure {
         Self { output: output.into(), repeat: None }
     }
 
-    /// Says where an error happened: `.map_err(Failure::at("strace"))`.
+    /// Adds a place to an error: `.map_err(Failure::at("strace"))`.
     pub(crate) fn at<E: Display>(place: impl Display) -> impl Fn(E) -> Self {
         move |error| Self::new(format!("{place}: {error}"))
     }
 
-    /// Adds the command that repeats the step, unless a narrower one is there already.
+    /// Adds the command that repeats the step, unless a more specific one is already set.
     pub(crate) fn repeated_by(mut self, command: impl Into<String>) -> Self {
         self.repeat.get_or_insert_with(|| command.into());
         self
     }
 
-    /// Prints it as the end of a chore.
+    /// Prints the failure as the end of a command.
     pub(crate) fn show(&self) -> ExitCode {
         eprintln!("{}", self.output.trim_end());
         if let Some(repeat) = &self.repeat {
@@ -43,14 +43,14 @@ impl Failure {
     }
 }
 
-/// The checkout that the chores are done in.
+/// The checkout in which the commands run.
 #[derive(Debug)]
 pub(crate) struct Workspace {
-    /// The folder that holds the workspace's `Cargo.toml`.
+    /// The folder of the workspace's `Cargo.toml`.
     pub(crate) root: PathBuf,
-    /// Where cargo builds.
+    /// The folder in which cargo builds.
     pub(crate) target: PathBuf,
-    /// `cargo metadata --no-deps`.
+    /// The output of `cargo metadata --no-deps`.
     pub(crate) metadata: Value,
 }
 
@@ -71,51 +71,51 @@ impl Workspace {
         Ok(Self { root: folder("workspace_root")?, target: folder("target_directory")?, metadata })
     }
 
-    /// Cargo, in this checkout, without colours.
+    /// Returns a cargo command in this checkout, without colours.
     pub(crate) fn cargo<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
         let mut command = Command::new(cargo_program());
         command.args(args).current_dir(&self.root).env("CARGO_TERM_COLOR", "never");
         command
     }
 
-    /// Builds this as it is released.
+    /// Builds with the release profile.
     pub(crate) fn release(&self, what: &[&str]) -> Result<(), Failure> {
         eprintln!("building as released: {}", what.join(" "));
         run(self.cargo(["build", "--release"].iter().chain(what))).map(drop)
     }
 
-    /// Builds an example as it is released, and says where it is.
+    /// Builds an example with the release profile. Returns its path.
     pub(crate) fn example(&self, package: &str, name: &str) -> Result<PathBuf, Failure> {
         self.release(&["-p", package, "--example", name])?;
         Ok(self.built("release", &format!("examples/{name}")))
     }
 
-    /// Builds an example without inlining, and says where it is.
+    /// Builds an example without inlining. Returns its path.
     pub(crate) fn traced_example(&self, package: &str, name: &str) -> Result<PathBuf, Failure> {
         eprintln!("building without optimisation: {package}, {name}");
         run(self.cargo(["build", "--profile", "trace", "-p", package, "--example", name]))?;
         Ok(self.built("trace", &format!("examples/{name}")))
     }
 
-    /// Writes a file of the checkout, and says so.
+    /// Writes a file of the checkout, and prints its name.
     pub(crate) fn write(&self, file: &str, text: &str) -> Result<(), Failure> {
         write(&self.root.join(file), text)?;
         println!("wrote {file}");
         Ok(())
     }
 
-    /// A built program, of the profile's folder (`debug`, `release` or `trace`).
+    /// Returns the path of a program in the folder of a profile (`debug`, `release` or `trace`).
     pub(crate) fn built(&self, profile: &str, name: &str) -> PathBuf {
         self.target.join(profile).join(name)
     }
 
-    /// A path as it is shown: relative to the checkout where it lies inside.
+    /// Returns a path for messages: relative to the checkout if it is inside.
     pub(crate) fn shown<'a>(&self, path: &'a Path) -> &'a Path {
         path.strip_prefix(&self.root).unwrap_or(path)
     }
 }
 
-/// A folder that exists from now on.
+/// Creates a folder if it does not exist.
 pub(crate) fn folder(path: PathBuf) -> Result<PathBuf, Failure> {
     fs::create_dir_all(&path).map_err(Failure::at(path.display()))?;
     Ok(path)
@@ -133,10 +133,10 @@ fn cargo_program() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
 }
 
-/// Variables that a command is shown with begin like this.
+/// The prefixes of variables that are printed with a command.
 const SHOWN: [&str; 4] = ["ROADSTEAD", "RUSTDOCFLAGS", "RUSTFLAGS", "LOOM_"];
 
-/// The command as a person would type it, with the variables that were set for it.
+/// Formats a command as it is typed in a shell, with the variables that were set for it.
 pub(crate) fn show(command: &Command) -> String {
     let mut words = Vec::new();
     for (name, value) in command.get_envs() {
@@ -160,7 +160,7 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Runs a command and gives what it said, on both channels in the order in which it was said.
+/// Runs a command. Returns its standard output and standard error in the order in which they were written.
 pub(crate) fn run(command: Command) -> Result<String, Failure> {
     let mut said = String::new();
     let shown = show(&command);
@@ -174,7 +174,7 @@ pub(crate) fn run(command: Command) -> Result<String, Failure> {
     Err(Failure::new(format!("{said}{shown}: {status}")).repeated_by(shown))
 }
 
-/// Runs a command and gives what it said on standard output alone, for whoever reads it further.
+/// Runs a command. Returns only its standard output, for further processing.
 pub(crate) fn output(mut command: Command) -> Result<String, Failure> {
     let shown = show(&command);
     let failed = |why: String| Failure::new(why).repeated_by(shown.clone());
@@ -190,12 +190,12 @@ pub(crate) fn output(mut command: Command) -> Result<String, Failure> {
     Err(failed(format!("{said}{shown}: {}", output.status)))
 }
 
-/// Runs a command and hands over each line that it says, on either channel, as it comes.
+/// Runs a command, and passes each line of standard output and standard error to `each` when it is written.
 pub(crate) fn follow(command: Command, each: impl FnMut(&str)) -> Result<ExitStatus, Failure> {
     follow_watched(command, Duration::MAX, each, |_| {})
 }
 
-/// The same; whenever it has said nothing for `patience`, `silent` is told its process id.
+/// Does the same. When there was no output for `patience`, `silent` is called with the process id.
 pub(crate) fn follow_watched(
     mut command: Command,
     patience: Duration,
@@ -211,7 +211,7 @@ pub(crate) fn follow_watched(
         .stderr(writer)
         .spawn()
         .map_err(&failed)?;
-    // The command holds the writing ends too; the reader would never end with them open.
+    // The command also holds the writing ends. Without this drop, the reader would never see the end.
     drop(command);
     let lines = lines(reader);
     loop {
@@ -223,7 +223,7 @@ pub(crate) fn follow_watched(
     }
 }
 
-/// The lines of a pipe, read on a thread of their own until its last writer is gone.
+/// Reads the lines of a pipe on a separate thread until its last writer has closed it.
 fn lines(reader: PipeReader) -> Receiver<io::Result<String>> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {

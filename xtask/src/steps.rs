@@ -1,10 +1,10 @@
-//! A chore of several steps: one line each, with its time.
+//! A command with several steps: prints one line per step, with its time.
 
 use crate::shell::Failure;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Runs steps and remembers which failed.
+/// Runs steps and records the failed ones.
 #[derive(Debug)]
 pub(crate) struct Steps {
     keep_going: bool,
@@ -14,13 +14,13 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// `only` names the steps that are wanted; all are when it is empty.
+    /// `only` selects steps by name. If it is empty, all run.
     pub(crate) fn new(keep_going: bool, only: &[String]) -> Self {
         Self { keep_going, only: only.to_vec(), failed: Vec::new(), began: Instant::now() }
     }
 
-    /// Runs one step, unless an earlier one failed and nobody asked to go on. The work gives a
-    /// note for its line; `repeat` is the command shown when a failure names none of its own.
+    /// Runs one step, unless an earlier one failed and `keep_going` is off. The work returns a note for its line.
+    /// `repeat` is the command that is printed if a failure has no command of its own.
     pub(crate) fn step(
         &mut self,
         name: &'static str,
@@ -48,27 +48,27 @@ impl Steps {
         }
     }
 
-    /// The steps that failed, in their order.
+    /// Returns the failed steps, in their order.
     pub(crate) fn failed(&self) -> &[&'static str] {
         &self.failed
     }
 
-    /// How long all of it took.
+    /// Returns the total time.
     pub(crate) fn took(&self) -> String {
         seconds(self.began.elapsed())
     }
 }
 
-/// On a terminal, says what is going on until the step's own line replaces it.
+/// On a terminal, prints the name of the running step until its result line replaces it.
 fn announce(name: &str) {
     if io::stdout().is_terminal() {
         print!("{name:<10} …\r");
-        // A terminal that takes no output is no reason to stop.
+        // Output errors of the terminal are ignored.
         let _ = io::stdout().flush();
     }
 }
 
-/// A time for people: tenths of a second.
+/// Formats a time in tenths of a second.
 pub(crate) fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }

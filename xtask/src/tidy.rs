@@ -1,7 +1,7 @@
-//! The house rules that a tool can hold.
+//! The project rules that a tool can check.
 //!
-//! Each rule is a pure function over text or metadata, with a test in which it fails; only this
-//! file reads the disk and starts cargo. A finding says where, what, and what to do instead.
+//! Each rule is a pure function of text or metadata, with a test in which it fails. Only this file reads the disk and
+//! starts cargo. A finding says where, what, and what to do instead.
 
 mod arrows;
 mod file;
@@ -26,18 +26,18 @@ use std::process::Command;
 /// The number of commits whose subjects are checked.
 const LATEST: &str = "20";
 
-/// What `cargo xtask tidy` takes.
+/// The arguments of `cargo xtask tidy`.
 #[derive(Debug, Default, Args)]
 pub(crate) struct TidyArguments {
     /// Only print each use of one file by another in the import cycles of this crate
     #[arg(long, value_name = "CRATE")]
     cycles: Option<String>,
-    /// Print what breaks a rule and is allowed for now: cycles, large crates, wide structs
+    /// Print the violations that are allowed for now: cycles, large crates, wide structs
     #[arg(long)]
     left: bool,
 }
 
-/// Runs the chore.
+/// Runs the command.
 pub(crate) fn run(workspace: &Workspace, arguments: &TidyArguments) -> Result<String, Failure> {
     match &arguments.cycles {
         Some(krate) => Ok(modules::uses_in_cycles(&files(workspace)?, krate).join("\n")),
@@ -45,7 +45,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &TidyArguments) -> Result<St
     }
 }
 
-/// Holds all rules against the checkout. `left`: prints what is allowed for now.
+/// Checks all rules. `left`: also prints the violations that are allowed for now.
 pub(crate) fn check(workspace: &Workspace, left: bool) -> Result<String, Failure> {
     let mut findings = arrows::check(&workspace.metadata);
     findings.extend(runtimes::named(&workspace.metadata));
@@ -107,7 +107,7 @@ fn files(workspace: &Workspace) -> Result<Vec<File>, Failure> {
     Ok(all)
 }
 
-/// Collects the files that people write. What is built, hidden or not text is left out.
+/// Collects the files that people write, without generated, hidden and binary files.
 fn walk(root: &Path, folder: &Path, files: &mut Vec<File>) -> Result<(), Failure> {
     let failed = Failure::at(folder.display());
     for entry in fs::read_dir(folder).map_err(&failed)? {
@@ -124,7 +124,8 @@ fn walk(root: &Path, folder: &Path, files: &mut Vec<File>) -> Result<(), Failure
         }
         let written = ["rs", "toml", "md", "pl", "sh"];
         if path.extension().and_then(OsStr::to_str).is_some_and(|end| written.contains(&end)) {
-            // A file may be gone again, or be no text: an editor's, a test's.
+            // The file may have been deleted meanwhile, or may not be text: for example a temporary file of an editor
+            // or a test.
             if let Ok(text) = fs::read_to_string(&path) {
                 let shown = path.strip_prefix(root).unwrap_or(&path);
                 files.push(File { path: shown.to_string_lossy().into_owned(), text });

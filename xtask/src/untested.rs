@@ -1,29 +1,29 @@
-//! What the tests of a run could not do on this machine. Each such test writes a line into a file;
-//! the run ends with all of them, so that nothing is green in silence.
+//! Collects what the tests of a run could not test on this machine. Each such test writes a line into a file. The run
+//! prints all lines at its end, so that no test is skipped silently.
 
 use crate::shell::Workspace;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The variable that names the file.
+/// The variable that contains the path of the file.
 const FILE: &str = "ROADSTEAD_UNTESTED";
 
 fn path(workspace: &Workspace) -> PathBuf {
-    // Its own, as several runs may share a target folder.
+    // The file name contains the process id, because several runs may share a target folder.
     workspace.target.join(format!("untested-{}", std::process::id()))
 }
 
-/// Lets the tests that `command` runs say what they could not do.
+/// Sets the variable, so that the tests of `command` can report what they could not test.
 pub(crate) fn noted(workspace: &Workspace, mut command: Command) -> Command {
     command.env(FILE, path(workspace));
     command
 }
 
-/// What was said since it was last asked, each line once.
+/// Returns the reports since the last call, each line once.
 pub(crate) fn take(workspace: &Workspace) -> Vec<String> {
     let path = path(workspace);
-    // No test had anything to say where there is none.
+    // If the file does not exist, there are no reports.
     let text = fs::read_to_string(&path).unwrap_or_default();
     let _ = fs::remove_file(path);
     lines(&text)

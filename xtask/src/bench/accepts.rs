@@ -1,5 +1,5 @@
-//! Connections that come and go: each connects, sends one line to the programs, receives the answer and
-//! closes. How many a second, and what CPU time each costs the server, ours against IO::Multiplex.
+//! Short connections: each connects, sends one line to the programs, receives the answer and closes. Measures
+//! connections per second and the server's CPU time per connection, ours against IO::Multiplex.
 
 use super::clients::{connect, on_threads};
 use super::ground::Ground;
@@ -10,14 +10,14 @@ use crate::shell::Failure;
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
-/// Clients at once, each with one connection.
+/// The number of concurrent clients, each with one connection.
 const CLIENTS: usize = 4;
-/// Short, so that the ports of connections that are over do not run out.
+/// Short, because closed connections occupy ports.
 const WINDOW: Duration = Duration::from_secs(1);
 const WARM: Duration = Duration::from_millis(250);
 const LINE: &[u8; 32] = b"a line of work for one program.\n";
 
-/// All rounds: the connections a second, and the CPU time of each. The section of the page.
+/// Measures all rounds: connections per second, and CPU time per connection. Returns the section of the page.
 pub(super) fn measure(ground: &Ground) -> Result<String, Failure> {
     let name = "connect, one line to 20 programs, its answer, close";
     let of = |side| move || sample(ground, side);
@@ -52,7 +52,7 @@ fn sample(ground: &Ground, side: Side<'_>) -> Result<Sample, Failure> {
     Ok(Sample { connections_s: done / took, cpu_us: cpu_us / done })
 }
 
-/// All clients at once, for that long: how many connections were answered and closed.
+/// Runs all clients for this time. Returns the number of connections that were answered and closed.
 fn ask(address: &str, window: Duration) -> Result<u32, Failure> {
     let until = Instant::now() + window;
     let each = on_threads(CLIENTS, |_| {

@@ -1,5 +1,5 @@
-//! `bench programs --only alignment`: what it costs to watch programs for lines that nobody asked
-//! for, and how many replies reach the wrong client before one is found out.
+//! `bench programs --only alignment`: the cost of watching programs for unsolicited lines, and how many replies reach
+//! the wrong client before the mismatch is detected.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Write};
@@ -16,14 +16,14 @@ use crate::shell::{self, Failure};
 
 /// The share of throughput that `auto` may cost.
 const COST_MAX: f64 = 0.03;
-/// Until the programs of a pool have ended their probation.
+/// The time after which the programs of a pool have ended their probation.
 const WARM_UP: Duration = Duration::from_secs(2);
 /// Replies to each of the two clients of a program that prints stray lines.
 const REPLIES: u32 = 2000;
-/// And the longest time for them.
+/// The maximum time for these replies.
 const TIME_MAX: Duration = Duration::from_secs(8);
 
-/// Prints a stray line before one of `every` replies, and the reply so many seconds later.
+/// A program that prints a stray line before one of `every` replies, and the reply this number of seconds later.
 const STRAY: &str = "import random, sys, time\n\
     every, delay = int(sys.argv[1]), float(sys.argv[2])\n\
     for line in sys.stdin:\n    \
@@ -34,7 +34,7 @@ const STRAY: &str = "import random, sys, time\n\
         sys.stdout.write(line)\n    \
         sys.stdout.flush()\n";
 
-/// A section of the page, and what was asked for.
+/// Returns a section of the page, and the goals.
 pub(super) fn measure(ground: &Ground, text: Template) -> Result<(String, Vec<Goal>), Failure> {
     let (mut rows, mut goals) = (String::new(), Vec::new());
     let shapes = ["near", "any"].map(|cpu| [(1, 2), (1, 16), (4, 16)].map(|shape| (cpu, shape)));
@@ -71,14 +71,14 @@ pub(super) fn measure(ground: &Ground, text: Template) -> Result<(String, Vec<Go
     Ok((text, goals))
 }
 
-/// The share that is lost, in percent, of how many times more there is without.
+/// Converts the ratio of throughput without and with `auto` to the lost share in percent.
 fn cost(off_by_auto: Quartiles) -> Quartiles {
     let lost = |ratio: f64| (1.0 - 1.0 / ratio) * 100.0;
     let Quartiles { low, median, high } = off_by_auto;
     Quartiles { low: lost(low), median: lost(median), high: lost(high) }
 }
 
-/// Lines a second of so many clients.
+/// Measures lines per second of this number of clients.
 fn throughput(
     ground: &Ground,
     cpu: &str,
@@ -108,7 +108,7 @@ fn throughput(
     ground.pairs(&name, || of("auto"), || of("off"))
 }
 
-/// What two clients of a program that strays have got.
+/// The replies that two clients of a program with stray lines received.
 struct Strayed {
     misdirected: u32,
     of: u32,

@@ -1,6 +1,5 @@
-//! `bench balance`: what a pool does for a request, by schedule and number of workers, what a bound
-//! client takes, what stickiness, health and limits cost a request of HTTP, and which requests fail when
-//! servers do.
+//! `bench balance`: the cost of a request in a pool, by schedule and number of workers; the memory of a bound client;
+//! the cost of stickiness, health checks and limits per HTTP request; and the requests that fail when servers fail.
 
 mod http;
 mod trial;
@@ -18,37 +17,37 @@ use std::process::Command;
 
 #[derive(Args, Debug)]
 pub(super) struct BalanceArguments {
-    /// Requests that the second of two runs takes in more
+    /// Additional requests of the second of two runs
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1000..))]
     requests: u32,
-    /// Only this part; the page keeps the other as it was
+    /// Measure only this part; the page keeps the other parts
     #[arg(long, value_parser = PARTS)]
     only: Option<String>,
-    /// Runs of each scenario of the trial
+    /// The number of runs of each scenario of the trial
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// Only this scenario of the trial; the page is not written
+    /// Run only this scenario of the trial; the page is not written
     #[arg(long)]
     scenario: Option<String>,
-    /// The trial runs this binary instead of a release build; the page is not written
+    /// Use this binary in the trial instead of a release build; the page is not written
     #[arg(long)]
     roadstead: Option<std::path::PathBuf>,
-    /// Show the parts without writing the page
+    /// Print the parts without writing the page
     #[arg(long)]
     dry: bool,
 }
 
 const TEXT: Template = Template(include_str!("../../pages/balance.md"));
 
-/// Where the results stand.
+/// The page with the results.
 const PAGE: &str = "docs/bench-balance.md";
 
 const WORKERS: [u32; 3] = [20, 100, 1000];
 const CLIENTS: u32 = 1_000_000;
-/// Requests of the first of two runs, whose cost is taken off.
+/// Requests of the first of two runs, whose cost is subtracted.
 const FIRST: u32 = 1000;
 
-/// The schedules, and whether theirs is a tree over the workers.
+/// The schedules, and whether they use a tree over the workers.
 const SCHEDULES: [(&str, bool); 7] = [
     ("round-robin", false),
     ("weighted-round-robin", true),
@@ -59,7 +58,7 @@ const SCHEDULES: [(&str, bool); 7] = [
     ("first", true),
 ];
 
-/// Instructions a request with each number of workers.
+/// Instructions per request for each number of workers.
 struct Line {
     schedule: &'static str,
     tree: bool,
@@ -67,18 +66,18 @@ struct Line {
 }
 
 impl Line {
-    /// The most workers over the fewest.
+    /// Returns the ratio of the cost with the most workers to the cost with the fewest.
     fn growth(&self) -> f64 {
         self.counts[WORKERS.len() - 1] / self.counts[0]
     }
 
-    /// What the growth may be: none, or that of the logarithm.
+    /// Returns the maximum growth: logarithmic for a tree, otherwise none (with a tolerance of 5 %).
     fn growth_max(&self) -> f64 {
         if self.tree { f64::from(WORKERS[2]).ln() / f64::from(WORKERS[0]).ln() } else { 1.05 }
     }
 }
 
-/// What can be measured by itself.
+/// The parts that can be measured separately.
 const PARTS: [&str; 3] = ["pool", "http", "trial"];
 
 pub(super) fn run(workspace: &Workspace, arguments: &BalanceArguments) -> Result<(), Failure> {
@@ -124,7 +123,7 @@ fn pool(workspace: &Workspace, requests: u32) -> Result<(String, Vec<Goal>), Fai
     Ok((section(&lines, bytes, &goals), goals))
 }
 
-/// Instructions of one request: what so many more of them add to a run.
+/// Counts the instructions of one request, from the difference of two runs.
 fn instructions(admit: &Path, schedule: &str, workers: u32, more: u32) -> Result<f64, Failure> {
     callgrind::of_one([FIRST, FIRST + more], |requests| {
         let mut command = Command::new(admit);
@@ -133,7 +132,7 @@ fn instructions(admit: &Path, schedule: &str, workers: u32, more: u32) -> Result
     })
 }
 
-/// Bytes that a bound client takes.
+/// Returns the bytes of memory per bound client.
 fn bytes(admit: &Path) -> Result<f64, Failure> {
     let mut command = Command::new(admit);
     command.arg("clients").arg(CLIENTS.to_string());

@@ -1,11 +1,11 @@
-//! Instructions of a program outside the kernel, counted by callgrind.
+//! Counts the user-space instructions of a program with callgrind.
 
 use crate::shell::{self, Failure};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What one more of something adds: the difference of two runs that do it so many times.
+/// Returns the instructions per operation, from the difference of two runs with `few` and `many` operations.
 pub(super) fn of_one(
     [few, many]: [u32; 2],
     command: impl Fn(u32) -> Command,
@@ -13,7 +13,7 @@ pub(super) fn of_one(
     Ok((whole_run(command(many))? - whole_run(command(few))?) / f64::from(many - few))
 }
 
-/// What a program executes in all until it ends by itself.
+/// Returns the instructions of a complete run of a program that ends by itself.
 fn whole_run(command: Command) -> Result<f64, Failure> {
     let mut counting = Command::new("valgrind");
     counting.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
@@ -27,7 +27,7 @@ fn whole_run(command: Command) -> Result<f64, Failure> {
         .ok_or_else(|| Failure::new(format!("callgrind counted nothing\n{said}")))
 }
 
-/// Runs a program, and returns what callgrind wrote of it into the file `out`.
+/// Runs a program, and returns the output that callgrind writes into the file `out`.
 pub(super) fn written(command: &Command, out: &Path) -> Result<String, Failure> {
     let mut counting = Command::new("valgrind");
     counting.arg("--tool=callgrind").arg(format!("--callgrind-out-file={}", out.display()));
@@ -36,13 +36,13 @@ pub(super) fn written(command: &Command, out: &Path) -> Result<String, Failure> 
     shell::read(out)
 }
 
-/// What a program executed in a run, as it wrote it into a file when it ended.
+/// The counts of one run, read from callgrind's output file.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Profile {
     pub(super) instructions: f64,
-    /// Those among them that come from one source file.
+    /// The instructions that belong to one source file.
     pub(super) of_file: f64,
-    /// Calls of allocators.
+    /// The number of calls of allocators.
     pub(super) allocations: f64,
 }
 
@@ -50,12 +50,12 @@ const ALLOCATORS: [&str; 6] =
     ["malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign"];
 
 impl Profile {
-    /// Reads the file; one source file is told by the end of its name.
+    /// Reads the output file. The source file is identified by the end of its name.
     pub(super) fn read(path: &Path, file: &str) -> Result<Self, Failure> {
         Ok(Self::of(&shell::read(path)?, file))
     }
 
-    /// What each of so many more adds, between this run and one that does more.
+    /// Returns the cost per operation, where `other` is a run with `more` additional operations.
     pub(super) fn of_one_more(self, other: Self, more: f64) -> Self {
         Self {
             instructions: (other.instructions - self.instructions) / more,
@@ -64,9 +64,8 @@ impl Profile {
         }
     }
 
-    /// Reads callgrind's own format: positions, costs, and calls, whose costs are counted elsewhere.
-    /// A name stands only where it first occurs, and a number everywhere: `cfn=(12) malloc`, later
-    /// `cfn=(12)`.
+    /// Parses callgrind's format: positions, costs, and calls, whose costs are counted elsewhere. A name is written
+    /// only at its first occurrence, and its number at every occurrence: `cfn=(12) malloc`, later `cfn=(12)`.
     fn of(text: &str, file: &str) -> Self {
         let (mut files, mut functions) = (BTreeMap::new(), BTreeMap::new());
         // `malloc'2` is a malloc that was called from within another.
@@ -104,7 +103,7 @@ impl Profile {
     }
 }
 
-/// Whether the name behind a number is one that counts; `named` remembers it.
+/// Returns whether the name of a number is counted. `named` stores the result.
 fn looked_up<'t>(
     named: &mut BTreeMap<&'t str, bool>,
     text: &'t str,

@@ -1,4 +1,4 @@
-//! A program that a measurement starts, and that does not outlive it.
+//! A child process of a measurement, which never outlives the measurement.
 
 use super::process;
 use crate::shell::{self, Failure};
@@ -9,24 +9,24 @@ use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a server may take to come up, and to end after it was told to.
+/// The maximum time for a server to start, and to end after a signal.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often something is looked at that nobody reports.
+/// The polling interval for conditions that cannot be waited for.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A program that runs.
+/// A running program.
 #[derive(Debug)]
 pub(super) struct Child {
     child: std::process::Child,
     shown: String,
-    /// Where its standard error goes, if it is kept.
+    /// The file with its standard error, if it is kept.
     log: Option<PathBuf>,
     pub(super) stdin: Option<ChildStdin>,
     pub(super) stdout: Option<ChildStdout>,
 }
 
 impl Child {
-    /// Starts it with pipes to and from it. Its standard error goes to a file, or nowhere.
+    /// Starts the program with pipes for its input and output. Its standard error is written to a file or discarded.
     pub(super) fn start(mut command: Command, log: Option<&Path>) -> Result<Self, Failure> {
         let shown = shell::show(&command);
         let errors = match log {
@@ -43,19 +43,19 @@ impl Child {
         self.child.id()
     }
 
-    /// Whether it has not ended yet.
+    /// Returns whether the program is still running.
     pub(super) fn is_running(&mut self) -> bool {
         self.child.try_wait().is_ok_and(|status| status.is_none())
     }
 
-    /// It, and all that it has started.
+    /// Returns the ids of the program and all of its descendants.
     pub(super) fn family(&self) -> Vec<u32> {
         let mut all = process::descendants(self.id());
         all.insert(0, self.id());
         all
     }
 
-    /// What it said last on its standard error.
+    /// Returns the end of its standard error.
     pub(super) fn said(&self) -> String {
         let text = self.log.as_ref().and_then(|log| fs::read_to_string(log).ok());
         let text = text.unwrap_or_default();
@@ -63,24 +63,24 @@ impl Child {
         lines[lines.len().saturating_sub(20)..].join("\n")
     }
 
-    /// What it did not do, with what it said.
+    /// Returns a failure with the reason and the end of its standard error.
     pub(super) fn failed(&self, why: &str) -> Failure {
         Failure::new(format!("{}: {why}\n{}", self.shown, self.said()))
     }
 
-    /// Tells it to end.
+    /// Sends a signal to the program.
     pub(super) fn signal(&self, signal: Signal) {
-        // It may have ended by itself, which is what is wanted.
+        // An error is ignored, because the program may have ended already.
         let _ = kill_process(Pid::from_child(&self.child), signal);
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until the program ends by itself.
     pub(super) fn wait(&mut self) -> Result<(), Failure> {
         let status = self.child.wait().map_err(Failure::at(&self.shown))?;
         if status.success() { Ok(()) } else { Err(self.failed(&status.to_string())) }
     }
 
-    /// Tells it to end and waits for that.
+    /// Stops the program and waits for its end.
     pub(super) fn stop(mut self) -> Result<(), Failure> {
         self.signal(Signal::TERM);
         if wait_until(|| !self.is_running()) {
@@ -95,8 +95,8 @@ impl Drop for Child {
         if !self.is_running() {
             return;
         }
-        // Reached when a measurement fails half-way, or when it did not end in time. A killed master
-        // leaves its workers behind.
+        // Reached if a measurement fails, or if the program did not end in time. A killed master process leaves its
+        // workers behind.
         for process in process::descendants(self.id()) {
             if let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw) {
                 let _ = kill_process(process, Signal::KILL);
@@ -107,7 +107,7 @@ impl Drop for Child {
     }
 }
 
-/// Looks again and again, until it is so or patience ends.
+/// Polls the condition until it is true or the maximum time has passed.
 pub(super) fn wait_until(mut so: impl FnMut() -> bool) -> bool {
     let began = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! Clients on threads of their own.
+//! Clients on separate threads.
 
 use crate::shell::Failure;
 use std::io;
@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
-/// What each of so many threads gives.
+/// Returns the results of this number of threads.
 pub(super) fn on_threads<T: Send>(
     count: usize,
     act: impl Fn(usize) -> io::Result<T> + Sync,
@@ -19,7 +19,7 @@ pub(super) fn on_threads<T: Send>(
     })
 }
 
-/// A connection that does not wait for ever, and sends each line at once.
+/// Opens a connection with timeouts that sends each line immediately.
 pub(super) fn connect(address: &str) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;

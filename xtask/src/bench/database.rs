@@ -1,13 +1,13 @@
-//! Rows into servers and out of them: a listener straight into a database pool with a thousand
-//! clients, against bare clients of the same server, and what the parts of that cost.
+//! Rows into databases and out of them: a listener that passes lines to a database pool, with a thousand clients,
+//! against bare clients of the same server, and the cost of the parts.
 //!
 //! ```text
-//!   postgres, mariadb   rows acknowledged a second, against 48 writers that commit row by row
-//!   cpu                 CPU a row of the daemon, against a bare loop that echoes the lines and a bare
+//!   postgres, mariadb   rows acknowledged per second, against 48 writers that commit row by row
+//!   cpu                 CPU per row of the daemon, against a bare loop that echoes the lines and a bare
 //!                       client that sends the same batches
 //!   methods             how a batch may be sent to PostgreSQL
-//!   latency             ten rows a second: what the daemon adds to a bare commit
-//!   rows                1000 rows × 12 columns, 100 times, into `Rows` and into what others keep
+//!   latency             ten rows per second: the latency that the daemon adds to a bare commit
+//!   rows                1000 rows × 12 columns, 100 times, into `Rows` and into other data structures
 //! ```
 
 use super::arguments::Rounds;
@@ -29,16 +29,16 @@ const PARTS: [&str; 6] = ["postgres", "mariadb", "cpu", "methods", "latency", "r
 pub(super) struct DatabaseArguments {
     #[command(flatten)]
     rounds: Rounds,
-    /// Seconds that are measured in each round
+    /// Seconds measured per round
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
-    /// Only this part; it is kept for the page
+    /// Measure only this part; its result is stored for the page
     #[arg(long, value_parser = PARTS)]
     only: Option<String>,
-    /// Build what is measured, and stop
+    /// Only build the measured programs
     #[arg(long)]
     build: bool,
-    /// Write the page of the parts that were measured so far, and stop
+    /// Only write the page of the stored parts
     #[arg(long)]
     page: bool,
 }

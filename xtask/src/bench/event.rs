@@ -1,9 +1,9 @@
-//! The loop against what people use: an echo on 1 to 9500 connections, what single calls cost, and
-//! the questions that were left open about triggers.
+//! The event loop against common event libraries: an echo on 1 to 9500 connections, the cost of single calls, and the
+//! open questions about triggers.
 //!
-//! Each part is measured by itself and kept in the build folder; the page is made of the parts that
-//! were kept, so that one can be measured anew without the others. Where others are not kept, a part that
-//! is a section of its own takes its place on the page that stands.
+//! Each part is measured separately and stored in the build folder. The page is generated from the stored parts, so
+//! that one can be measured again without the others. If the other parts are not stored, a part with a section of its
+//! own replaces this section on the existing page.
 
 mod accepting;
 mod costs;
@@ -25,14 +25,14 @@ use part::Part;
 use std::process::Command;
 use std::time::Duration;
 
-/// Where the results stand.
+/// The page with the results.
 const PAGE: &str = "docs/bench-loop.md";
 
 #[derive(Args, Debug)]
 pub(super) struct LoopArguments {
     #[command(flatten)]
     windows: Windows,
-    /// Only this part, or those whose name begins so; the page keeps the others as they were
+    /// Measure only this part, or the parts whose names begin with this; the page keeps the others
     #[arg(long)]
     only: Option<String>,
 }
@@ -78,7 +78,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &LoopArguments) -> Result<()
     goals::verdict(page::goals(&parts))
 }
 
-/// Puts a part on the page that stands, if it is a section of its own on which no goal depends.
+/// Writes a part to the existing page, if it is a section of its own and no goal depends on it.
 fn put(workspace: &Workspace, part: &Part) -> Result<(), Failure> {
     if !part.text.starts_with("## ") || !part.goals.is_empty() {
         return Ok(());
@@ -86,7 +86,7 @@ fn put(workspace: &Workspace, part: &Part) -> Result<(), Failure> {
     section::put_into(workspace, PAGE, &section::made(&part.text, &part.made), page::GOALS)
 }
 
-/// All parts, in the order of the page.
+/// Returns all parts, in the order of the page.
 fn names() -> Vec<String> {
     let echoes = echo::SHAPES.iter().map(|(all, active)| format!("echo-{all}-{active}"));
     let others = [
@@ -119,12 +119,12 @@ fn measure(ground: &Ground, peers: &[echo::Peer], name: &str) -> Result<Part, Fa
     }
 }
 
-/// Whether a part holds the loop against others than those in its own crate.
+/// Returns whether a part compares the loop with software outside its own crate.
 fn needs_peers(name: &str) -> bool {
     name.starts_with("echo") || name == "instructions"
 }
 
-/// Builds what is measured, as it is released.
+/// Builds the measured programs with the release profile.
 fn build(workspace: &Workspace, ground: &Ground, with_peers: bool) -> Result<(), Failure> {
     let packages = ["roadstead-event", "roadstead-control", "xtask"];
     for package in &packages[..if with_peers { packages.len() } else { 1 }] {

@@ -1,7 +1,7 @@
-//! The stores of names and values, side by side: what one unit of each task takes under two
-//! allocators, what each asks of the allocator, and how many instructions a look-up is.
+//! Stores of names and values: the time of one unit of each task under two allocators, the allocations, and the
+//! instructions of a lookup.
 //!
-//! The examples of `fields` measure and print one line a measurement; this makes a page of it.
+//! The examples of `fields` measure and print one line per measurement; this module generates the page.
 
 mod goals;
 
@@ -24,7 +24,7 @@ const TEXT: Template = Template(include_str!("../../pages/fields.md"));
 pub(crate) struct FieldsArguments {
     #[command(flatten)]
     rounds: Rounds,
-    /// Only this part; the page is made of it and what earlier runs left of the others
+    /// Measure only this part; the page is generated from it and from the stored results of the others
     #[arg(long, value_parser = PARTS)]
     only: Option<String>,
 }
@@ -32,11 +32,10 @@ pub(crate) struct FieldsArguments {
 /// The parts, in the order in which they are measured. `memory` counts and does not time.
 const PARTS: [&str; 6] = ["query", "sets", "heads", "lookups", "layouts", "memory"];
 
-/// The tables of the page, each for the tasks that begin so. The case that the original was measured
-/// with comes first.
+/// The tables of the page, each for the tasks whose names begin with this. The case of the original comes first.
 const TASKS: [&str; 6] = ["T4", "T1", "T2", "T3", "look-up", "layout"];
 
-/// The stores whose memory is measured as the system sees it.
+/// The stores whose memory is measured by the system.
 const STORES: [&str; 6] = [
     "Fields",
     "http::HeaderMap",
@@ -46,7 +45,7 @@ const STORES: [&str; 6] = [
     "the reform's layout",
 ];
 
-/// What is counted by callgrind, and how it is called on the page.
+/// The operations counted by callgrind, and their names on the page.
 const COUNTED: [(&str, &str); 8] = [
     ("look-up", "an absent known name looked up"),
     ("present", "a present known name, the 12th of 20, looked up"),
@@ -74,14 +73,14 @@ pub(super) fn run(workspace: &Workspace, arguments: &FieldsArguments) -> Result<
     if *dry { Ok(()) } else { workspace.write("docs/bench-fields.md", &page) }
 }
 
-/// What an example says.
+/// Returns the output of an example.
 fn say(ground: &Ground, example: &str, arguments: &[&str]) -> Result<String, Failure> {
     let mut command = Command::new(ground.example(example));
     command.args(arguments);
     shell::output(command)
 }
 
-/// Measures one part and says what came of it: lines that begin with what they are.
+/// Measures one part. Each line of the result begins with its kind.
 fn measure(ground: &Ground, part: &str) -> Result<String, Failure> {
     if part == "memory" {
         return measure_memory(ground);
@@ -110,7 +109,7 @@ fn measure_memory(ground: &Ground) -> Result<String, Failure> {
     }
     let nothing = instructions(ground, "nothing")?;
     for (what, shown) in COUNTED {
-        // Only the look-up is so short that the loop around it counts.
+        // Only the lookup is so short that the surrounding loop is significant.
         let alone = if what == "look-up" { nothing } else { 0.0 };
         let count = instructions(ground, what)? - alone;
         text.push_str(&format!("instructions\t{shown}\t{count:.0}\n"));
@@ -118,7 +117,7 @@ fn measure_memory(ground: &Ground) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Instructions of one `what`: what ten thousand more of them add to a run, counted by callgrind.
+/// Returns the instructions of one `what`, from ten thousand additional ones, counted by callgrind.
 fn instructions(ground: &Ground, what: &str) -> Result<f64, Failure> {
     callgrind::of_one([10_000, 20_000], |count| {
         let mut command = Command::new(ground.example("measure"));
@@ -178,8 +177,8 @@ fn page(parts: &str) -> Result<String, Failure> {
     ))
 }
 
-/// The measurements of the tasks that begin so, those of a task and its number of threads together,
-/// with the ratio to the first.
+/// Returns the measurements of the tasks whose names begin with this. Those with the same task and number of threads
+/// are grouped, with the ratio to the first.
 fn table(begin: &str, glibc: &[Line], mimalloc: &[Line]) -> String {
     let line = |line: &Line| {
         let Line { task, subject, threads, ns: _ } = line;

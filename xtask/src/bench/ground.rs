@@ -1,4 +1,4 @@
-//! What all measurements share: where things are, how long is measured, and rounds.
+//! The common parts of all measurements: paths, the time per round, and the rounds.
 
 use super::order::{self, Order};
 use super::server::Server;
@@ -8,24 +8,24 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-/// What all measurements share.
+/// The common parts of all measurements.
 #[derive(Clone, Debug)]
 pub(super) struct Ground {
     /// The checkout.
     pub(super) root: PathBuf,
-    /// Where programs are built as they are released.
+    /// The folder of release builds.
     pub(super) release: PathBuf,
-    /// A folder of ours on the disk that the checkout is on, for results, databases and logs.
+    /// A folder on the disk of the checkout for results, databases and logs.
     pub(super) folder: PathBuf,
     pub(super) rounds: u32,
-    /// How long is measured in each round.
+    /// The measured time per round.
     pub(super) window: Duration,
-    /// Of the order of the subjects within the rounds.
+    /// The seed for the order of the subjects within the rounds.
     pub(super) seed: u64,
 }
 
 impl Ground {
-    /// `name` is that of the folder; the seed is random by default.
+    /// Creates the folder `name`. The seed is random by default.
     pub(super) fn new(
         workspace: &Workspace,
         name: &str,
@@ -43,27 +43,27 @@ impl Ground {
         })
     }
 
-    /// The window in whole seconds, at least one.
+    /// Returns the window in whole seconds, at least one.
     pub(super) fn seconds(&self) -> u32 {
         u32::try_from(self.window.as_secs()).unwrap_or(u32::MAX).max(1)
     }
 
-    /// `roadstead`, as it is released.
+    /// Returns the release build of `roadstead`.
     pub(super) fn roadstead(&self) -> PathBuf {
         self.release.join("roadstead")
     }
 
-    /// An example, as it is released.
+    /// Returns the release build of an example.
     pub(super) fn example(&self, name: &str) -> PathBuf {
         self.release.join("examples").join(name)
     }
 
-    /// Starts what says `ready`, with a log of that name.
+    /// Starts a program that prints `ready`, with a log of this name.
     pub(super) fn start(&self, command: Command, name: &str) -> Result<Server, Failure> {
         Server::start(command, &self.folder.join(format!("{name}.log")))
     }
 
-    /// Starts `roadstead serve` with a configuration of that name.
+    /// Starts `roadstead serve` with a configuration of this name.
     pub(super) fn serve(&self, name: &str, configuration: &str) -> Result<Server, Failure> {
         let file = self.folder.join(format!("{name}.toml"));
         shell::write(&file, configuration)?;
@@ -72,8 +72,8 @@ impl Ground {
         self.start(command, name)
     }
 
-    /// All rounds, in each of them every subject once in another random order: the samples of each
-    /// subject. `sample` is given the round and the subject.
+    /// Runs all rounds. In each, every subject runs once, in a random order. Returns the samples of each subject.
+    /// `sample` is called with the round and the subject.
     pub(super) fn rounds<T>(
         &self,
         name: &str,
@@ -91,7 +91,7 @@ impl Ground {
         Ok(samples)
     }
 
-    /// Runs pairs: both sides of a pair right after each other, and which goes first alternates.
+    /// Runs pairs: both sides of a pair run directly after each other, and the first side alternates.
     pub(super) fn pairs<T: fmt::Debug>(
         &self,
         name: &str,

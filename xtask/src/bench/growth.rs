@@ -1,6 +1,6 @@
-//! What a request costs at 10, 100, 1000 and 9500 connections, with the same number of requests a second
-//! in all: ours with programs behind it, and a bare loop's echo under the same clients. A loop whose work
-//! does not depend on the connections that are idle grows no more than the bare one.
+//! The cost of a request at 10, 100, 1000 and 9500 connections, with the same number of requests per second in total:
+//! ours with programs, and the echo of a bare loop with the same clients. If the work of a loop does not depend on idle
+//! connections, its cost grows no more than that of the bare loop.
 
 use super::ground::Ground;
 use super::lines::{self, Side};
@@ -18,18 +18,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const CONNECTIONS: [u32; 4] = [10, 100, 1000, 9500];
-/// Requests a second on all connections.
+/// Requests per second on all connections.
 const RATE: u32 = 9500;
-/// The same where calls are counted: strace stops the server at each, and it must keep the pace.
+/// The rate if calls are counted: strace stops the server at each call, and the server must keep up.
 const RATE_COUNTED: u32 = 950;
-/// Time between the last accept and the window.
+/// The time between the last accept and the window.
 const SETTLE: Duration = Duration::from_millis(500);
 const NAMES: [&str; 2] = ["roadstead", "bare epoll"];
 
-/// Of one request, by the number of connections.
+/// The cost of one request, by the number of connections.
 type Sample = [f64; CONNECTIONS.len()];
 
-/// What a window is for.
+/// What is counted in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Cpu,
@@ -37,7 +37,7 @@ enum What {
     Instructions,
 }
 
-/// All rounds; gives the section of the page.
+/// Measures all rounds. Returns the section of the page.
 pub(super) fn measure(ground: &Ground, bare: &Path) -> Result<String, Failure> {
     let cpu = |side| move || all(ground, side, bare, What::Cpu);
     let cpu = ground.pairs("growth", cpu(0), cpu(1))?;
@@ -60,8 +60,8 @@ pub(super) fn measure(ground: &Ground, bare: &Path) -> Result<String, Failure> {
     ))
 }
 
-/// Instructions a request, counted in one run of each side at each number of connections; gives the
-/// section of the page. They do not depend on what else the machine does.
+/// Counts instructions per request in one run of each side at each number of connections. They do not depend on other
+/// load of the machine. Returns the section of the page.
 pub(super) fn instructions(ground: &Ground, bare: &Path) -> Result<String, Failure> {
     let what = What::Instructions;
     let counts = [all(ground, 0, bare, what)?, all(ground, 1, bare, what)?];
@@ -83,7 +83,7 @@ fn shown(of: Quartiles) -> String {
     format!("{:.2} ({:.2}–{:.2})", of.median, of.low, of.high)
 }
 
-/// One run of a side at each number of connections.
+/// Runs a side at each number of connections.
 fn all(ground: &Ground, side: usize, bare: &Path, what: What) -> Result<Sample, Failure> {
     let mut sample = Sample::default();
     for (count, connections) in sample.iter_mut().zip(CONNECTIONS) {
@@ -93,7 +93,7 @@ fn all(ground: &Ground, side: usize, bare: &Path, what: What) -> Result<Sample, 
     Ok(sample)
 }
 
-/// A server and the programs behind it.
+/// Starts a server and its programs.
 fn server(ground: &Ground, side: usize, bare: &Path) -> Result<(Server, Vec<u32>), Failure> {
     if side == 0 {
         return lines::start(ground, Side::Ours);
@@ -101,7 +101,7 @@ fn server(ground: &Ground, side: usize, bare: &Path) -> Result<(Server, Vec<u32>
     Ok((ground.start(Command::new(bare), "bare")?, Vec::new()))
 }
 
-/// CPU µs, system calls or instructions of a request in one run.
+/// Returns the CPU time in µs, the system calls or the instructions per request in one run.
 fn one(
     ground: &Ground,
     (server, workers): (Server, Vec<u32>),
@@ -118,7 +118,7 @@ fn one(
         lines: "work",
         reply: "any",
     };
-    // That all were answered shows that the pace was kept.
+    // If all lines were answered, the server kept up.
     let (sum, _) = Load::during(ground, &server, plan, SETTLE, || match what {
         What::Cpu => a_second(ground, |rest| process::cpu_us(&own, rest)),
         What::Calls => a_second(ground, |rest| {
@@ -131,10 +131,10 @@ fn one(
     Ok(sum / rate)
 }
 
-/// Lets the window pass, and says how many seconds it took.
+/// Waits for the end of the window. Returns the elapsed seconds.
 type Rest<'a> = &'a dyn Fn() -> Result<f64, Failure>;
 
-/// What is counted while the window passes, for a second.
+/// Returns the count per second in the window.
 fn a_second(
     ground: &Ground,
     count: impl FnOnce(Rest<'_>) -> Result<(f64, f64), Failure>,
@@ -147,14 +147,14 @@ fn a_second(
     Ok(sum / seconds)
 }
 
-/// Instructions of these processes outside the kernel in a second of the window.
+/// Counts the user-space instructions of these processes per second of the window.
 fn counted(own: &[u32], window: Duration) -> Result<f64, Failure> {
     let processes: Vec<String> = own.iter().map(u32::to_string).collect();
     let mut command = Command::new("perf");
     command.args(["stat", "-x,", "-e", "instructions:u", "-p", &processes.join(","), "--"]);
     command.args(["sleep", &window.as_secs_f64().to_string()]);
     let output = command.output().map_err(Failure::at("perf"))?;
-    // It tells its counts on standard error: `COUNT,,instructions:u,…`.
+    // perf prints its counts to standard error: `COUNT,,instructions:u,…`.
     let said = String::from_utf8_lossy(&output.stderr);
     let count = said.lines().find_map(|line| line.split(',').next()?.parse::<f64>().ok());
     let count =

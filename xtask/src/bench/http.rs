@@ -1,8 +1,8 @@
-//! HTTP/1 through proxies: CPU time, system calls, instructions, allocations, latency and memory,
-//! against HAProxy and nginx as an expert would configure them, and against a bare relay.
+//! HTTP/1 through proxies: CPU time, system calls, instructions, allocations, latency and memory, against HAProxy and
+//! nginx with expert configurations, and against a bare relay.
 //!
-//! Each part stores its results, and the page is made from all stored parts, so that parts can be
-//! measured one by one.
+//! Each part stores its results, and the page is generated from all stored parts, so that parts can be measured
+//! separately.
 
 mod figures;
 mod goals;
@@ -32,30 +32,30 @@ pub(super) use lines::{CONNECTIONS, Cost, cost};
 pub(super) struct HttpArguments {
     #[command(flatten)]
     windows: Windows,
-    /// Only this part; the page is made from what is stored of the others
+    /// Measure only this part; the page is generated from the stored results of the others
     #[arg(long, value_parser = PARTS)]
     only: Option<String>,
-    /// Only these of the subjects, by name
+    /// Measure only the subjects with these names
     #[arg(long, value_delimiter = ',')]
     subjects: Vec<String>,
-    /// A further subject, NAME=COMMAND, in which @PORT@ is its port and @SERVER@ its server's; repeatable
+    /// An additional subject, NAME=COMMAND, in which @PORT@ is its port and @SERVER@ the port of its server; repeatable
     #[arg(long)]
     subject: Vec<String>,
-    /// Measure nothing: write the page from what is stored
+    /// Do not measure; write the page from the stored results
     #[arg(long)]
     page: bool,
 }
 
-/// What can be measured by itself.
+/// The parts that can be measured separately.
 const PARTS: [&str; 10] =
     ["128", "few", "9000", "16k", "1m", "paced", "memory", "calls", "instructions", "shards"];
 
 const SMALL: &[Shape] = &[(1, 1, 128), (64, 64, 128), (1000, 1000, 128)];
-/// Few of many are active.
+/// Many connections, few of them active.
 const FEW: &[Shape] = &[(1000, 16, 128), (9000, 64, 128)];
 const MANY: &[Shape] = &[(9000, 9000, 128)];
 const MIDDLE: &[Shape] = &[(1, 1, 16 << 10), (64, 64, 16 << 10), (1000, 1000, 16 << 10)];
-/// Of one shard beside two.
+/// One shard compared with two.
 const SHARDS: &[Shape] = &[(64, 64, 128), (1000, 1000, 128)];
 const LARGE: &[Shape] = &[(1, 1, 1 << 20), (64, 64, 1 << 20)];
 
@@ -85,7 +85,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &HttpArguments) -> Result<()
     super::goals::failed(missed.chain(page::reconnecting(&stored)))
 }
 
-/// What the peers say of themselves.
+/// Returns the versions that the peers print.
 fn versions() -> [String; 2] {
     let said = |program: &str| {
         let output = Command::new(program).arg("-v").output();
@@ -98,13 +98,13 @@ fn versions() -> [String; 2] {
     [haproxy.replace(" version", ""), nginx]
 }
 
-/// What is measured.
+/// The measured subjects.
 #[derive(Default)]
 struct Subjects {
     all: Vec<Subject>,
-    /// The same with HAProxy without splicing, where large bodies are measured.
+    /// The same subjects and HAProxy without splicing, for large bodies.
     large: Vec<Subject>,
-    /// Ours on one shard, and on two.
+    /// Roadstead with one shard and with two.
     shards: Vec<Subject>,
 }
 

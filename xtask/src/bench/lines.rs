@@ -1,15 +1,15 @@
-//! Lines handed to programs: CPU time a line of the server, ours against IO::Multiplex.
+//! Lines handed to programs: CPU time of the server per line, ours against IO::Multiplex.
 //!
-//! Both serve the same clients with the same twenty programs, without a database. What is measured
-//! is a window in the middle of a run: after the last of the connections was accepted (accepting is
-//! not the work, and the peer is slow at it) and before the first is closed.
+//! Both serve the same clients with the same twenty programs, without a database. The measured window is in the middle
+//! of a run: after the last connection was accepted (accepting is not part of the work, and the peer does it slowly)
+//! and before the first is closed.
 //!
 //! ```text
 //!   connect … all accepted | settle |######## window ########| … last lines, closing
 //! ```
 //!
-//! The lines answered in the window are counted where neither side can be wrong: in the bytes that
-//! the programs wrote in it, by the bytes a line takes over the whole run.
+//! The number of lines answered in the window is computed in the same way for both sides: the bytes that the programs
+//! wrote in the window, divided by the bytes per line over the whole run.
 
 use super::ground::Ground;
 use super::load::{Load, Plan};
@@ -24,29 +24,29 @@ use std::slice;
 use std::thread;
 use std::time::Duration;
 
-/// Programs behind each server.
+/// The number of programs behind each server.
 const WORKERS: usize = 20;
-/// What makes `roadstead` the program that answers each line with itself.
+/// The arguments with which `roadstead` echoes each line.
 const WORKER: [&str; 2] = ["worker", "--echo"];
-/// Time between the last accept and the window.
+/// The time between the last accept and the window.
 const SETTLE: Duration = Duration::from_secs(1);
-/// Seconds after which a load ends by itself if nobody does it before: IO::Multiplex takes a new
-/// connection only once in a pass over all that is ready, and needs ten seconds for a thousand.
+/// Seconds after which a load ends if it is not stopped before. IO::Multiplex accepts only one connection per pass over
+/// all that is ready, and needs ten seconds for a thousand.
 pub(super) const LONGEST: u32 = 60;
-/// Lines in flight on a connection before the clients of a paced load would wait.
+/// The maximum number of lines in flight per connection of a paced load.
 const IN_FLIGHT: u32 = 64;
-/// Lines in flight to one program where the server is saturated.
+/// The maximum number of lines in flight per program if the server is saturated.
 const PIPELINE: u32 = 64;
 
-/// How many clients send how much.
+/// The number of clients, and what they send.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     connections: u32,
-    /// Lines a second on each connection; as many as are answered when there is none.
+    /// Lines per second on each connection; `None`: as fast as they are answered.
     rate: Option<u32>,
-    /// Lines on their way on a connection before its client waits; paced loads stay far below.
+    /// The maximum number of lines in flight per connection. Paced loads stay far below it.
     in_flight: u32,
-    /// How many times the peer's CPU time must be ours.
+    /// The goal for the ratio of the peer's CPU time to ours.
     goal: Option<f64>,
 }
 
@@ -60,17 +60,17 @@ pub(super) const SHAPES: [Shape; 2] = [
 pub(super) enum Side<'a> {
     Ours,
     Peer,
-    /// Ours with many lines in flight to a program, and a queue for all that the clients have.
+    /// Ours with many lines in flight per program, and a queue that holds all lines of the clients.
     Saturated,
-    /// IO::Multiplex with as many.
+    /// IO::Multiplex with the same number of lines in flight.
     PeerSaturated,
-    /// Ours, with so many lines in flight to a program.
+    /// Ours, with this number of lines in flight per program.
     Pool(u32),
-    /// A bare loop with as many.
+    /// A bare loop with this number of lines in flight per program.
     Bare(u32, &'a Path),
 }
 
-/// CPU µs a line of a pool of programs with so many in flight to each, ours against a bare loop.
+/// Measures the CPU time in µs per line of a pool of programs with this pipeline, ours against a bare loop.
 pub(super) fn pool(ground: &Ground, pipeline: u32, bare: &Path) -> Result<[Vec<f64>; 2], Failure> {
     let load = Shape { connections: 1000, rate: Some(10), in_flight: IN_FLIGHT, goal: None };
     let name = format!("a pool with {pipeline} in flight");
@@ -81,7 +81,7 @@ pub(super) fn pool(ground: &Ground, pipeline: u32, bare: &Path) -> Result<[Vec<f
     )
 }
 
-/// All rounds of one load.
+/// Measures all rounds of one load.
 pub(super) fn measure(ground: &Ground, shape: Shape) -> Result<Row, Failure> {
     let Shape { connections, rate, .. } = shape;
     let rate = rate.unwrap_or_default();
@@ -89,7 +89,7 @@ pub(super) fn measure(ground: &Ground, shape: Shape) -> Result<Row, Failure> {
     row(ground, name, [(Side::Ours, shape), (Side::Peer, shape)])
 }
 
-/// As many lines as go through, by programs that have many in flight.
+/// Measures the maximum throughput with programs that have many lines in flight.
 pub(super) fn saturated(ground: &Ground) -> Result<Row, Failure> {
     let (connections, in_flight) = (1000, 20);
     let shape = Shape { connections, rate: None, in_flight, goal: Some(8.0) };
@@ -99,7 +99,7 @@ pub(super) fn saturated(ground: &Ground) -> Result<Row, Failure> {
     row(ground, name, [(Side::Saturated, shape), (Side::PeerSaturated, shape)])
 }
 
-/// Its section of the page.
+/// Returns its section of the page.
 pub(super) fn saturated_section(row: &Row) -> String {
     let [ours, theirs] = row.calls.clone().unwrap_or_default();
     let rows = page::rows(slice::from_ref(row));
@@ -109,7 +109,7 @@ pub(super) fn saturated_section(row: &Row) -> String {
     )
 }
 
-/// All rounds of one load, with the system calls of one more.
+/// Runs all rounds of one load, and one more to count system calls.
 fn row(
     ground: &Ground,
     name: String,
@@ -156,7 +156,7 @@ fn server(ground: &Ground, side: Side<'_>) -> Result<Server, Failure> {
     ground.start(command, log)
 }
 
-/// Ours, from a configuration: a queue that refuses no line cannot be said in arguments.
+/// Starts ours from a configuration, because a queue that rejects no line cannot be set by arguments.
 fn saturated_server(ground: &Ground) -> Result<Server, Failure> {
     let text = format!(
         "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"lines\"\npool = \"main\"\n\n\
@@ -169,30 +169,30 @@ fn saturated_server(ground: &Ground) -> Result<Server, Failure> {
     ground.serve("saturated", &text)
 }
 
-/// A server whose programs run, and the programs.
+/// Starts a server. Returns it with its programs when they run.
 pub(super) fn start(ground: &Ground, side: Side<'_>) -> Result<(Server, Vec<u32>), Failure> {
     let server = server(ground, side)?;
     let workers = server.workers(&WORKER, WORKERS)?;
     Ok((server, workers))
 }
 
-/// CPU time of the server's own processes in a window of one run, for a line.
+/// Measures CPU time per line of the server's own processes in a window of one run.
 fn cpu_us(ground: &Ground, what: (Side<'_>, Shape)) -> Result<f64, Failure> {
     let (cpu_us, lines) = window(ground, what, |own, pass| process::cpu_us(own, pass))?;
     Ok(cpu_us / lines)
 }
 
-/// Their system calls in a window of one run, for a line.
+/// Counts their system calls per line in a window of one run.
 fn calls(ground: &Ground, what: (Side<'_>, Shape)) -> Result<String, Failure> {
     let count = |own: &[u32], pass: Pass<'_>| system_calls::counted(own, &ground.folder, pass);
     window(ground, what, count).map(|(calls, lines)| system_calls::shown(&calls, lines))
 }
 
-/// Lets a window pass, and gives the bytes that the programs wrote in it.
+/// Waits for the end of a window. Returns the bytes that the programs wrote in it.
 type Pass<'a> = &'a dyn Fn() -> Result<u64, Failure>;
 
-/// One run of one side: what `measure` gives while a window passes in which it looks at the server's
-/// own processes, and the lines that were answered in the window.
+/// Runs one side once. Returns the result of `measure`, which observes the server's own processes during a window, and
+/// the number of lines that were answered in the window.
 fn window<T>(
     ground: &Ground,
     (side, shape): (Side<'_>, Shape),

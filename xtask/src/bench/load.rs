@@ -1,4 +1,4 @@
-//! The client side of a measurement: `roadstead load`, and the account that it gives.
+//! The client side of a measurement: `roadstead load`, and its report.
 
 use super::child::{Child, wait_until};
 use super::ground::Ground;
@@ -11,35 +11,35 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-/// What must not have happened to a line or a connection.
+/// Events that must not have happened to a line or a connection.
 const SPOILERS: [&str; 7] =
     ["refused", "failed", "unknown", "misdirected", "unasked", "unsent", "reconnects"];
 
-/// What the clients of a measurement do.
+/// The work of the clients of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub(super) connections: u32,
-    /// Lines a second on each connection; as many as are answered when there is none.
+    /// Lines per second on each connection; `None`: as fast as they are answered.
     pub(super) rate: Option<f64>,
-    /// Lines in flight on each connection.
+    /// Lines in flight per connection.
     pub(super) in_flight: u32,
     pub(super) seconds: u32,
-    /// What the lines are, `work` or `json`.
+    /// The format of the lines, `work` or `json`.
     pub(super) lines: &'static str,
-    /// What a good reply is, `any` or `ack`.
+    /// The expected reply, `any` or `ack`.
     pub(super) reply: &'static str,
 }
 
-/// A load that runs.
+/// A running load.
 #[derive(Debug)]
 pub(super) struct Load(Child);
 
-/// What became of the lines.
+/// The results of the lines.
 #[derive(Debug, PartialEq)]
 pub(super) struct Account {
     pub(super) answered: u64,
     pub(super) seconds: f64,
-    /// From a line to its answer: the median, and what one in a hundred is above. Milliseconds.
+    /// The time from a line to its answer: median and 99th percentile, in milliseconds.
     pub(super) p50_ms: f64,
     pub(super) p99_ms: f64,
 }
@@ -51,8 +51,8 @@ impl Load {
         Child::start(command, None).map(Self)
     }
 
-    /// Does `work` while one runs on a server: when all clients have been accepted, and `settle` has
-    /// passed. None of them may leave meanwhile.
+    /// Runs `work` while a load runs on a server: after all clients were accepted and `settle` has passed. No client
+    /// may disconnect meanwhile.
     pub(super) fn during<T>(
         ground: &Ground,
         server: &Server,
@@ -75,19 +75,19 @@ impl Load {
         Ok((given, load.finish()?))
     }
 
-    /// Whether it has not ended yet.
+    /// Returns whether the load is still running.
     fn is_running(&mut self) -> bool {
         self.0.is_running()
     }
 
-    /// Ends its sending, before its time; what is on its way is awaited.
+    /// Stops sending early, and waits for the replies in flight.
     fn finish(self) -> Result<Account, Failure> {
-        // A load that ended by itself is accounted for all the same.
+        // A load that ended by itself is counted in the same way.
         self.0.signal(Signal::TERM);
         self.account()
     }
 
-    /// Waits for its end. A line that was not answered makes the measurement worthless.
+    /// Waits for the end. A line that was not answered makes the measurement invalid.
     pub(super) fn account(mut self) -> Result<Account, Failure> {
         let stdout = self.0.stdout.take().ok_or_else(|| self.0.failed("has no output"))?;
         let said = std::io::read_to_string(stdout).map_err(Failure::at("load"))?;

@@ -4,12 +4,12 @@ use crate::shell::{self, Failure};
 use serde_json::Value;
 use std::process::Command;
 
-/// What it printed.
+/// The printed object.
 #[derive(Debug)]
 pub(super) struct Numbers(pub(super) Value);
 
 impl Numbers {
-    /// Runs it.
+    /// Runs the program.
     pub(super) fn of(command: Command) -> Result<Self, Failure> {
         let shown = shell::show(&command);
         let said = shell::output(command)?;

@@ -1,8 +1,7 @@
-//! The order of the subjects within a round, drawn anew for every round from one seed. Pure, but for
-//! the seed itself.
+//! The order of the subjects within a round, random in each round and derived from one seed. Pure, except for the seed.
 //!
-//! With a fixed order every subject always runs after the same other one, in the caches and at the
-//! clock speed that this one leaves behind.
+//! With a fixed order, each subject would always run after the same other one, with the caches and at the clock speed
+//! that the other one leaves behind.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -17,7 +16,7 @@ impl Order {
         Self { state: seed }
     }
 
-    /// The numbers below `count`, shuffled.
+    /// Returns the numbers below `count` in random order.
     pub(super) fn round(&mut self, count: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..count).collect();
         for last in (1..count).rev() {
@@ -38,7 +37,7 @@ impl Order {
     }
 }
 
-/// A seed that differs from run to run and is short enough to be typed again.
+/// Returns a seed that differs from run to run and is short enough to be typed again.
 pub(super) fn seed() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::from(since.subsec_nanos()) % 1_000_000

@@ -6,17 +6,17 @@ use super::template::{Template, row};
 
 pub(super) const TEXT: Template = Template(include_str!("../../pages/main.md"));
 
-/// What is better, and how the ratio is called that says so.
+/// Whether lower or higher is better, and the name of the ratio.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Better {
     Less(&'static str),
     More(&'static str),
 }
 
-/// One measurement, both sides.
+/// One measurement of both sides.
 #[derive(Debug)]
 pub(super) struct Row {
-    /// The work.
+    /// The name of the work.
     pub(super) name: String,
     pub(super) unit: &'static str,
     pub(super) peer: &'static str,
@@ -25,9 +25,9 @@ pub(super) struct Row {
     /// How many times better ours is, pair by pair.
     pub(super) ratio: Quartiles,
     pub(super) ratio_means: &'static str,
-    /// What the ratio's median must reach.
+    /// The minimum for the median of the ratio.
     pub(super) goal: Option<f64>,
-    /// System calls a line, ours and theirs.
+    /// System calls per line, ours and theirs.
     pub(super) calls: Option<[String; 2]>,
 }
 
@@ -46,7 +46,7 @@ impl Row {
         Self { name, unit, peer, ours, theirs, ratio, ratio_means, goal: None, calls: None }
     }
 
-    /// The goal, and whether it was reached. No number reaches none.
+    /// Returns the goal and whether it was met. A ratio that is not a number does not meet it.
     pub(super) fn goal(&self) -> Option<Goal> {
         let (goal, median) = (self.goal?, self.ratio.median);
         let Self { name, ratio_means, .. } = self;
@@ -63,7 +63,7 @@ impl Row {
     }
 }
 
-/// The lines of the table.
+/// Returns the lines of the table.
 pub(super) fn rows(rows: &[Row]) -> String {
     let line = |one: &Row| {
         let Row { name, unit, peer, ratio_means, .. } = one;
@@ -74,7 +74,7 @@ pub(super) fn rows(rows: &[Row]) -> String {
     rows.iter().map(line).collect()
 }
 
-/// The page for the documentation.
+/// Returns the page for the documentation.
 pub(super) fn page(command: &str, rows: &[Row]) -> String {
     let counted = rows.iter().filter_map(|row| Some((row, row.calls.as_ref()?)));
     let calls: String = counted

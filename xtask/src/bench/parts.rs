@@ -1,23 +1,23 @@
-//! Parts of a bench, each measured by itself and kept, so that a page of all of them need not be
-//! measured anew for one.
+//! Parts of a benchmark. Each is measured separately and stored, so that a page can be generated again after measuring
+//! one part.
 
 use crate::shell::{self, Failure};
 use std::fs;
 use std::path::Path;
 
-/// What a bench is made of.
+/// The parts of a benchmark.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts<'a> {
-    /// Where they are kept.
+    /// The folder where they are stored.
     pub(super) folder: &'a Path,
-    /// All of them, in the order of the page.
+    /// All names, in the order of the page.
     pub(super) names: &'a [&'a str],
-    /// Measures and does not keep.
+    /// Measure without storing.
     pub(super) dry: bool,
 }
 
 impl<'a> Parts<'a> {
-    /// Measures the parts that are wanted. Gives all that there are, those of earlier runs included.
+    /// Measures the wanted parts. Returns these and the stored parts of earlier runs.
     pub(super) fn run(
         self,
         wanted: impl Fn(&str) -> bool,
@@ -40,7 +40,7 @@ impl<'a> Parts<'a> {
         Ok(all)
     }
 
-    /// Whether all are there; says which are not.
+    /// Returns whether all parts exist. Prints the missing ones.
     pub(super) fn are_all(self, there: &[(&str, String)]) -> bool {
         let is_missing = |name: &&str| !there.iter().any(|(one, _)| one == name);
         let missing: Vec<&str> = self.names.iter().copied().filter(is_missing).collect();

@@ -1,6 +1,6 @@
-//! `bench paths`: instructions of one request on each of six paths through the data plane, held against
-//! those on the page. They do not depend on the load of the machine, so that a change of one in a hundred
-//! shows: work on the inside of the data plane is held against this page.
+//! `bench paths`: instructions of one request on each of six paths through the data plane, compared with those on the
+//! page. They do not depend on the load of the machine, so that a change of 1 % is visible. Changes to the inside of
+//! the data plane are compared with this page.
 
 mod trace;
 
@@ -16,26 +16,26 @@ use std::process::Command;
 
 #[derive(Args, Debug)]
 pub(super) struct PathsArguments {
-    /// Write the figures to the page, as those that later ones are held against
+    /// Write the figures to the page as the new baseline
     #[arg(long)]
     write: bool,
-    /// Only this path, which is then not written
+    /// Measure only this path; the page is not written
     #[arg(long, value_parser = PATHS.map(|path| path.name), conflicts_with = "write")]
     only: Option<String>,
-    /// List the files of the data plane that a request passes through, and count how often its exchange is
-    /// looked up, in a build without inlining
+    /// List the files of the data plane that a request passes through, and count the lookups of its exchange, in a
+    /// build without inlining
     #[arg(long, conflicts_with = "write")]
     files: bool,
-    /// Runs of each path; the median counts
+    /// The number of runs of each path; the median counts
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
 }
 
-/// One way through the data plane.
+/// One path through the data plane.
 struct Path {
     name: &'static str,
     shown: &'static str,
-    /// Requests of a short run, and of a long one.
+    /// The numbers of requests of a short and a long run.
     requests: [u32; 2],
 }
 
@@ -55,7 +55,7 @@ const fn path(name: &'static str, shown: &'static str, requests: [u32; 2]) -> Pa
 const PAGE: &str = "docs/bench-paths.md";
 const TEXT: Template = Template(include_str!("../../pages/paths.md"));
 
-/// What a path may cost more than the page says.
+/// The maximum ratio of the cost of a path to the figure on the page.
 const GROWTH_MAX: f64 = 1.03;
 
 pub(super) fn run(workspace: &Workspace, arguments: &PathsArguments) -> Result<(), Failure> {
@@ -90,7 +90,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &PathsArguments) -> Result<(
     Err(Failure::new(format!("more than 3 % above {PAGE}: {grown}; `--write` accepts that")))
 }
 
-/// Instructions of one request: what each adds between a short and a long run.
+/// Counts the instructions per request, from a short and a long run.
 fn count(program: &File, path: &Path, runs: u32) -> Result<f64, Failure> {
     let one = |_| {
         callgrind::of_one(path.requests, |requests| {
@@ -103,7 +103,7 @@ fn count(program: &File, path: &Path, runs: u32) -> Result<f64, Failure> {
     Ok(Quartiles::of(&counts).median)
 }
 
-/// The figure of a path on the page.
+/// Returns the figure of a path on the page.
 fn on_page(page: &str, name: &str) -> Option<f64> {
     let row = page.lines().find(|line| line.starts_with(&format!("| `{name}` |")))?;
     row.split('|').nth(3)?.trim().replace(',', "").parse().ok()

@@ -1,4 +1,4 @@
-//! What the kernel says of running processes, from `/proc`, and what it allows this one.
+//! Data of the kernel about running processes, from `/proc`, and limits of this process.
 
 use crate::shell::{self, Failure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::fs::{self, ReadDir};
 use std::path::Path;
 
-/// CPU time of all threads of a process that live now, in nanoseconds (the first number of
-/// `schedstat`; the clock of `/proc/PID/stat` ticks far too slowly).
+/// Returns the CPU time of all live threads of a process in nanoseconds (the first number of `schedstat`; the clock of
+/// `/proc/PID/stat` ticks far too slowly).
 pub(super) fn cpu_ns(process: u32) -> Result<u64, Failure> {
     let mut sum = 0;
     for thread in threads(process)?.flatten() {
-        // A thread that ended between the listing and the reading takes its time with it.
+        // The time of a thread that ended between the listing and the reading is lost.
         if let Ok(text) = fs::read_to_string(thread.path().join("schedstat")) {
             sum += number(text.split(' ').next()).unwrap_or(0);
         }
@@ -19,7 +19,7 @@ pub(super) fn cpu_ns(process: u32) -> Result<u64, Failure> {
     Ok(sum)
 }
 
-/// The sum over several processes.
+/// Returns the sum over several processes.
 pub(super) fn sum(
     processes: &[u32],
     of: impl Fn(u32) -> Result<u64, Failure>,
@@ -27,7 +27,7 @@ pub(super) fn sum(
     processes.iter().map(|process| of(*process)).sum()
 }
 
-/// CPU time of these processes while `work` is done, in microseconds, with what that gives.
+/// Returns the CPU time in µs of these processes during `work`, and the result of `work`.
 pub(super) fn cpu_us<T>(
     processes: &[u32],
     work: impl FnOnce() -> Result<T, Failure>,
@@ -42,30 +42,30 @@ fn threads(process: u32) -> Result<ReadDir, Failure> {
     fs::read_dir(&folder).map_err(Failure::at(folder))
 }
 
-/// What the kernel says of a process in one of its files.
+/// Reads one of the files of a process.
 fn said(process: u32, file: &str) -> Result<String, Failure> {
     shell::read(Path::new(&format!("/proc/{process}/{file}")))
 }
 
-/// The number behind a word at the beginning of a line.
+/// Returns the number after a word at the beginning of a line.
 fn behind(text: &str, word: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(word))?;
     number(line.trim().split(' ').next())
 }
 
-/// The processors of the machine: also for a bench that runs on one of them only.
+/// Returns the number of processors of the machine, also if the benchmark runs on only one of them.
 pub(super) fn processors() -> usize {
     let listed = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     listed.lines().filter(|line| line.starts_with("processor")).count()
 }
 
-/// Bytes of anonymous memory that a process has resident.
+/// Returns the resident anonymous memory of a process in bytes.
 pub(super) fn memory(process: u32) -> Result<u64, Failure> {
     let kib = behind(&said(process, "status")?, "RssAnon:");
     kib.map(|kib| kib * 1024).ok_or_else(|| Failure::new("no RssAnon in /proc/PID/status"))
 }
 
-/// Ticks of the clock that a process has spent outside the kernel, and within.
+/// Returns the clock ticks that a process has spent in user space, and in the kernel.
 pub(super) fn user_and_system(process: u32) -> Result<[u64; 2], Failure> {
     let text = said(process, "stat")?;
     let rest = text.rsplit_once(')').map_or("", |(_, rest)| rest);
@@ -76,14 +76,14 @@ pub(super) fn user_and_system(process: u32) -> Result<[u64; 2], Failure> {
     }
 }
 
-/// CPU time that all processors together have spent on anything, in nanoseconds, to a tick of 10 ms.
+/// Returns the CPU time of all processors in nanoseconds, with a resolution of 10 ms.
 pub(super) fn busy_ns() -> Result<u64, Failure> {
     let text = shell::read(Path::new("/proc/stat"))?;
     let ticks = busy_ticks(&text).ok_or_else(|| Failure::new("no times in /proc/stat"))?;
     Ok(ticks * 10_000_000)
 }
 
-/// user, nice, system, idle, iowait, irq, softirq, steal: all but the two in which nothing runs.
+/// The fields are user, nice, system, idle, iowait, irq, softirq, steal. All count except idle and iowait.
 fn busy_ticks(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let ticks: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
@@ -91,7 +91,7 @@ fn busy_ticks(text: &str) -> Option<u64> {
     busy.into_iter().sum()
 }
 
-/// How often the threads of a process that live now went to sleep, or were made to wait.
+/// Returns the number of voluntary and involuntary context switches of the live threads of a process.
 pub(super) fn switches(process: u32) -> Result<u64, Failure> {
     let mut sum = 0;
     for thread in threads(process)?.flatten() {
@@ -102,30 +102,30 @@ pub(super) fn switches(process: u32) -> Result<u64, Failure> {
     Ok(sum)
 }
 
-/// Whether somebody traces a process.
+/// Returns whether a process is traced.
 pub(super) fn is_traced(process: u32) -> bool {
     let text = said(process, "status").unwrap_or_default();
     behind(&text, "TracerPid:").is_some_and(|tracer| tracer != 0)
 }
 
-/// Bytes that a process has written so far, to anything.
+/// Returns the bytes that a process has written so far, to any file.
 pub(super) fn written(process: u32) -> Result<u64, Failure> {
     let written = behind(&said(process, "io")?, "wchar:");
     written.ok_or_else(|| Failure::new("no wchar in /proc/PID/io"))
 }
 
-/// How many descriptors a process has open.
+/// Returns the number of open descriptors of a process.
 pub(super) fn descriptors(process: u32) -> Result<usize, Failure> {
     let folder = format!("/proc/{process}/fd");
     let failed = Failure::at(&folder);
-    // Linux gives the count as the folder's size since 6.2, which saves listing thousands of them.
+    // Since 6.2, Linux reports the count as the size of the folder, which avoids listing thousands of entries.
     match fs::metadata(&folder).map_err(&failed)?.len() {
         0 => Ok(fs::read_dir(&folder).map_err(&failed)?.count()),
         count => usize::try_from(count).map_err(Failure::at(&folder)),
     }
 }
 
-/// All processes below this one.
+/// Returns all descendants of this process.
 pub(super) fn descendants(process: u32) -> Vec<u32> {
     let mut parents = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -150,12 +150,12 @@ fn below(process: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
 
 fn parent(folder: &Path) -> Option<u32> {
     let text = fs::read_to_string(folder.join("stat")).ok()?;
-    // "12 (a name) S 7 …": a name may hold anything, so what follows its last parenthesis counts.
+    // "12 (a name) S 7 …": a name may contain any character, so the text after the last parenthesis is parsed.
     let (_, rest) = text.rsplit_once(')')?;
     rest.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// The words with which a process was started.
+/// Returns the command line of a process.
 pub(super) fn words(process: u32) -> Vec<String> {
     let bytes = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&bytes).split_terminator('\0').map(str::to_owned).collect()
@@ -165,11 +165,11 @@ fn number(text: Option<&str>) -> Option<u64> {
     text?.trim().parse().ok()
 }
 
-/// A thousand connections need more descriptors than the usual soft limit of 1024; the peer, which
-/// does not raise it itself, inherits ours.
+/// Raises the soft limit of descriptors, because a thousand connections need more than the usual 1024. The peer, which
+/// does not raise it, inherits our limit.
 pub(super) fn raise_descriptors() {
     let limit = getrlimit(Resource::Nofile);
-    // When it may not be raised the load says so, with the number of connections that it got.
+    // If the limit cannot be raised, the load reports it with the number of its connections.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 

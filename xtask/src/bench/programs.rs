@@ -1,5 +1,5 @@
-//! `bench programs`: where programs run, what they are connected by, what opening one costs, and a
-//! pool of them against a bare loop.
+//! `bench programs`: where programs run, how they are connected, the cost of opening one, and a pool of programs
+//! against a bare loop.
 
 use super::arguments::Rounds;
 use super::goals::{self, Goal};
@@ -19,27 +19,27 @@ use std::time::Duration;
 pub(super) struct ProgramsArguments {
     #[command(flatten)]
     rounds: Rounds,
-    /// Seconds that are measured in each round of a pool
+    /// Seconds measured per round of a pool
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
     /// One-byte writes of the measurement of access times
     #[arg(long, default_value_t = 10_000_000)]
     writes: u32,
-    /// Seed of the order of the subjects within the rounds; random by default
+    /// The seed for the order of the subjects within the rounds; random by default
     #[arg(long)]
     seed: Option<u64>,
-    /// Only this part; of these, only `alignment` is then written, as its section of the page
+    /// Measure only this part; only `alignment` then writes its section of the page
     #[arg(long, value_parser = PARTS)]
     only: Option<String>,
 }
 
 const PARTS: [&str; 5] = ["flights", "opening", "atime", "pools", "alignment"];
 
-/// The page.
+/// The page with the results.
 const PAGE: &str = "docs/bench-programs.md";
 const TEXT: Template = Template(include_str!("../../pages/programs.md"));
 
-/// A section of the page, and what was asked for of it.
+/// A section of the page, and its goals.
 type Part = (String, Vec<Goal>);
 
 pub(super) fn run(workspace: &Workspace, arguments: &ProgramsArguments) -> Result<(), Failure> {
@@ -92,13 +92,13 @@ pub(super) fn run(workspace: &Workspace, arguments: &ProgramsArguments) -> Resul
     goals::verdict(goals)
 }
 
-/// What `crates/gateway/examples/programs.rs` measures.
+/// Returns a measurement of `crates/gateway/examples/programs.rs`.
 fn subject(ground: &Ground, words: &[&str]) -> Subject {
     let words = trial::words(&ground.example("programs"), words);
     Subject { name: words[1..].join(" "), words, read: trial::number }
 }
 
-/// Where the program runs, and what it is connected by, with one message and with 64 on their way.
+/// Measures where the program runs and how it is connected, with 1 and with 64 messages in flight.
 fn flights(ground: &Ground) -> Result<Part, Failure> {
     let mut rows = String::new();
     for (in_flight, messages) in [("1", "20000"), ("64", "400000")] {
@@ -114,7 +114,7 @@ fn flights(ground: &Ground) -> Result<Part, Failure> {
     Ok((TEXT.fill("flights", &[("rows", &rows)]), Vec::new()))
 }
 
-/// From asking for a program to knowing that it runs.
+/// Measures the time from the request for a program to the report that it runs.
 fn opening(ground: &Ground) -> Result<Part, Failure> {
     let (mut rows, mut goals, mut medians) = (String::new(), Vec::new(), Vec::new());
     for (held, limit) in [("10", "1024"), ("10", "20000"), ("10000", "20000")] {
@@ -139,11 +139,11 @@ fn opening(ground: &Ground) -> Result<Part, Failure> {
     Ok((TEXT.fill("opening", &[("rows", &rows)]), goals))
 }
 
-/// Access times of pipes, as the ring's author measured them.
+/// Measures access times of pipes, as the author of the ring did.
 fn atime(ground: &Ground, writes: u32) -> Result<Part, Failure> {
     let count = writes.to_string();
     let both = ["yes", "no"].map(|kept| subject(ground, &["atime", kept, &count]));
-    // Each run is ten million writes: three of them are a measurement.
+    // Each run is ten million writes, so three runs are sufficient.
     let samples = trial::rounds(&Ground { rounds: 3, ..ground.clone() }, &both)?;
     let [yes, no] = [0, 1].map(|at: usize| Quartiles::of(&samples[at]).shown());
     let ratio = Quartiles::ratio(&samples[1], &samples[0]).shown();
@@ -152,7 +152,7 @@ fn atime(ground: &Ground, writes: u32) -> Result<Part, Failure> {
     Ok((text, Vec::new()))
 }
 
-/// Twenty programs and a thousand clients.
+/// Measures twenty programs with a thousand clients.
 fn pools(ground: &Ground, bare: &Path) -> Result<Part, Failure> {
     let (mut rows, mut goals) = (String::new(), Vec::new());
     for pipeline in [1, 64] {

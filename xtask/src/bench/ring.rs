@@ -16,31 +16,31 @@ use std::time::Duration;
 pub(super) struct RingArguments {
     #[command(flatten)]
     rounds: Rounds,
-    /// Programs in a ring
+    /// Programs per ring
     #[arg(long, default_value_t = 10)]
     programs: u32,
-    /// How often the token of each ring is handed on
+    /// How often the token of each ring is passed on
     #[arg(long, default_value_t = 10_000)]
     hops: u32,
-    /// Rings at once
+    /// The number of concurrent rings
     #[arg(long, default_value_t = 8)]
     rings: u32,
-    /// Seed of the order of the subjects within the rounds; random by default
+    /// The seed for the order of the subjects within the rounds; random by default
     #[arg(long)]
     seed: Option<u64>,
 }
 
 const TEXT: Template = Template(include_str!("../../pages/ring.md"));
 
-/// What was measured of one subject, in one place.
+/// The results of one subject on all processors or on one.
 struct Cell {
     name: String,
-    /// Microseconds a message.
+    /// Microseconds per message.
     time: Quartiles,
     by_bare: Quartiles,
-    /// The time of the fastest Erlang by its own.
+    /// The ratio of the time of the fastest Erlang to this one.
     erlang_by: Quartiles,
-    /// Context switches and system calls a message, programs included.
+    /// Context switches and system calls per message, including the programs.
     counted: Option<[f64; 2]>,
 }
 
@@ -120,7 +120,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &RingArguments) -> Result<()
     goals::verdict(goals)
 }
 
-/// The last number of the closing line: `… 114000 messages/s, 8.77 µs each`.
+/// Parses the last number of the closing line: `… 114000 messages/s, 8.77 µs each`.
 fn microseconds(said: &str) -> Option<f64> {
     let line = said.lines().last()?;
     let words: Vec<&str> = line.split_whitespace().collect();
@@ -139,7 +139,7 @@ fn table(place: &str, cells: &[Cell]) -> String {
     TEXT.fill("table", &[("place", &place), ("rows", &rows)])
 }
 
-/// What was asked for, and whether it was so.
+/// Returns the goals, and whether they were met.
 fn goals_of(place: &str, cells: &[Cell]) -> [Goal; 3] {
     let [event, gateway] = [1, 2].map(|at: usize| cells[at].by_bare.median);
     let erlang = cells[2].erlang_by.median;

@@ -1,9 +1,8 @@
-//! Rows acknowledged a second into SQLite with full sync: a listener straight into the database
-//! pool and a thousand clients, against a bare client that commits row by row.
+//! Rows acknowledged per second into SQLite with full sync: a listener that passes lines to the database pool, with a
+//! thousand clients, against a bare client that commits row by row.
 //!
-//! Both write the same table, on the same disk, into a new file each time. After each of our runs
-//! the rows are counted by another program: a row that was acknowledged and is not there would make
-//! any speed worthless.
+//! Both write the same table, on the same disk, into a new file for each run. After each of our runs the rows are
+//! counted by another program: a missing acknowledged row would make any speed worthless.
 
 use super::ground::Ground;
 use super::load::{Load, Plan};
@@ -15,11 +14,11 @@ use std::process::Command;
 
 const CONNECTIONS: u32 = 1000;
 const IN_FLIGHT: u32 = 20;
-/// How many times the peer's rows must be ours.
+/// The goal for the ratio of our rows to the peer's rows.
 const GOAL: f64 = 10.0;
 
-/// The queue takes all that the clients have in flight, so that nothing is refused; the rest is as
-/// it is by default.
+/// The queue holds all requests that the clients have in flight, so that none is rejected. All other options have their
+/// defaults.
 const CONFIGURATION: &str = r#"[listener.main]
 listen = "127.0.0.1:0"
 protocol = "lines"
@@ -35,7 +34,7 @@ durability = "full"
 queue = { max_requests = 40000 }
 "#;
 
-/// All rounds.
+/// Measures all rounds.
 pub(super) fn measure(ground: &Ground, row_by_row: &Path) -> Result<Row, Failure> {
     let name = format!("SQLite, full sync, {CONNECTIONS} connections × {IN_FLIGHT} in flight");
     let pairs = ground.pairs(&name, || ours(ground), || peer(ground, row_by_row))?;
@@ -74,7 +73,7 @@ fn peer(ground: &Ground, row_by_row: &Path) -> Result<f64, Failure> {
     Ok(numbers.get("rows")? / numbers.get("seconds")?)
 }
 
-/// A database file that is not there yet.
+/// Returns the path of a database file that does not exist yet.
 fn fresh(ground: &Ground, name: &str) -> Result<PathBuf, Failure> {
     for end in ["", "-wal", "-shm", "-journal"] {
         let path = ground.folder.join(format!("{name}{end}"));

@@ -1,8 +1,8 @@
-//! A page of results of which one section is measured by itself: the others stay as they are.
+//! Replaces one section of a page of results. The other sections stay unchanged.
 
 use crate::shell::{self, Failure, Workspace};
 
-/// Puts a section on the page at `path` below the checkout, as [`put`] does.
+/// Writes a section to the page at `path` below the checkout, as [`put`] does.
 pub(super) fn put_into(
     workspace: &Workspace,
     path: &str,
@@ -13,13 +13,13 @@ pub(super) fn put_into(
     workspace.write(path, &put(&page, section, before))
 }
 
-/// The section with the command and the date that made it, below its heading.
+/// Adds the command and the date below the heading of a section.
 pub(super) fn made(section: &str, by: &str) -> String {
     section.replacen("\n\n", &format!("\n\nMade by {by}.\n\n"), 1)
 }
 
-/// The page with `section`, which begins with its `## ` heading: in the place of the one with the same
-/// heading, else before the heading `before`, else at the end.
+/// Returns the page with `section`, which begins with its `## ` heading. It replaces the section with the same heading;
+/// otherwise it is inserted before the heading `before`; otherwise it is appended.
 fn put(page: &str, section: &str, before: &str) -> String {
     let section = section.trim_end();
     let heading = section.lines().next().unwrap_or_default();
@@ -35,7 +35,7 @@ fn put(page: &str, section: &str, before: &str) -> String {
     text
 }
 
-/// What stands before the first heading of the second rank, then each with its text.
+/// Returns the text before the first heading of level 2, and then each section.
 fn chapters(page: &str) -> Vec<&str> {
     let mut starts = vec![0];
     starts.extend(page.match_indices("\n## ").map(|(at, _)| at + 1));

@@ -1,4 +1,4 @@
-//! One side of a measurement: a server that was started for it and is stopped after it.
+//! One side of a measurement: a server that is started for it and stopped after it.
 
 use super::child::{Child, wait_until};
 use super::process;
@@ -9,35 +9,36 @@ use std::path::Path;
 use std::process::Command;
 use std::thread;
 
-/// A running server that listens.
+/// A running server.
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) child: Child,
-    /// Where its clients connect.
+    /// The address for its clients.
     pub(super) address: String,
 }
 
 impl Server {
-    /// Starts a server and waits until it says `ready {…}`; its standard error goes to a file.
+    /// Starts a server and waits until it prints `ready {…}`. Its standard error is written to a file.
     pub(super) fn start(command: Command, log: &Path) -> Result<Self, Failure> {
         let mut child = Child::start(command, Some(log))?;
         let stdout = child.stdout.take().ok_or_else(|| child.failed("has no output"))?;
         let mut reader = BufReader::new(stdout);
         let address = ready(&mut reader).ok_or_else(|| child.failed("did not become ready"))?;
-        // Nobody may have to wait because we do not read on; the thread ends with the output.
+        // The output is read to its end, so that the server never blocks on a full pipe. The thread ends with the
+        // output.
         thread::spawn(move || io::copy(&mut reader, &mut io::sink()));
         Ok(Self { child, address })
     }
 
-    /// The process that was started.
+    /// Returns the id of the started process.
     pub(super) fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// Its worker programs, known by the arguments they were started with, once there are so many.
+    /// Returns the worker programs, identified by their arguments, when there are `count` of them.
     pub(super) fn workers(&self, args: &[&str], count: usize) -> Result<Vec<u32>, Failure> {
-        // A child that was forked but not exec'd yet bears the words of its parent, which end
-        // with the same arguments; so they have to be all.
+        // A forked child that has not called exec yet has the command line of its parent, which ends with the same
+        // arguments. So all arguments must be equal.
         let is_worker = |id: &u32| process::words(*id).get(1..).is_some_and(|given| given == args);
         let mut found = Vec::new();
         let there = || {
@@ -49,20 +50,20 @@ impl Server {
         wait_until(there).then_some(found).ok_or_else(failed)
     }
 
-    /// The processes whose work is the server's own: all but the worker programs.
+    /// Returns the server's own processes: all except the worker programs.
     pub(super) fn own(&self, workers: &[u32]) -> Vec<u32> {
         let mut own = self.child.family();
         own.retain(|id| !workers.contains(id));
         own
     }
 
-    /// Tells it to end and waits for that.
+    /// Stops the server and waits for its end.
     pub(super) fn stop(self) -> Result<(), Failure> {
         self.child.stop()
     }
 }
 
-/// The address in the `ready` line, if one comes before the output ends.
+/// Returns the address in the `ready` line, or `None` if the output ends before.
 fn ready(reader: &mut impl BufRead) -> Option<String> {
     let mut line = String::new();
     while reader.read_line(&mut line).is_ok_and(|read| read > 0) {

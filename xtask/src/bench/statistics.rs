@@ -1,6 +1,6 @@
 //! Medians and quartiles of samples, and of ratios within rounds. Pure.
 
-/// The middle of some samples, and the middles of their halves.
+/// The median of some samples, and the medians of their halves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Quartiles {
     pub(super) low: f64,
@@ -15,37 +15,37 @@ impl Quartiles {
         Self { low: at(&sorted, 1), median: at(&sorted, 2), high: at(&sorted, 3) }
     }
 
-    /// One number of each sample.
+    /// Returns the quartiles of one number of each sample.
     pub(super) fn of_each<T>(samples: &[T], number: impl Fn(&T) -> f64) -> Self {
         Self::of(&samples.iter().map(number).collect::<Vec<_>>())
     }
 
-    /// How many times one is the other, round by round: the machine may be slower in one round
-    /// than in another, and the ratio does not notice.
+    /// Returns the quartiles of the ratio, round by round. If the machine is slower in one round than in another, the
+    /// ratio does not change.
     pub(super) fn of_ratios<T>(over: &[T], under: &[T], number: impl Fn(&T) -> f64) -> Self {
         let ratios = over.iter().zip(under).map(|(over, under)| number(over) / number(under));
         Self::of(&ratios.collect::<Vec<_>>())
     }
 
-    /// The same of samples that are numbers.
+    /// Does the same for samples that are numbers.
     pub(super) fn ratio(over: &[f64], under: &[f64]) -> Self {
         Self::of_ratios(over, under, |number| *number)
     }
 
-    /// With so many digits after the point: `2.5 [2.0–3.1]`.
+    /// Formats with this number of decimal places: `2.5 [2.0–3.1]`.
     pub(super) fn digits(self, digits: usize) -> String {
         let Self { low, median, high } = self;
         format!("{median:.digits$} [{low:.digits$}–{high:.digits$}]")
     }
 
-    /// With fewer digits the larger it is.
+    /// Formats with fewer decimal places for larger numbers.
     pub(super) fn shown(self) -> String {
         self.digits(usize::from(self.median < 100.0) + usize::from(self.median < 10.0))
     }
 }
 
-/// The value at so many quarters of the way through sorted samples, between neighbours where it
-/// falls between them; not a number when there are none.
+/// Returns the value at this number of quarters of the sorted samples, interpolated between neighbours; NaN if there
+/// are no samples.
 fn at(sorted: &[f64], quarters: usize) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
     let steps = last * quarters;
@@ -54,7 +54,7 @@ fn at(sorted: &[f64], quarters: usize) -> f64 {
     sorted[below] + (sorted[above] - sorted[below]) * part
 }
 
-/// `12345.6` as `12,346`.
+/// Formats `12345.6` as `12,346`.
 pub(super) fn thousands(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut text = String::new();
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn ratios_are_taken_within_a_pair() {
-        // The machine was twice as slow in the second round; the ratio does not notice.
+        // The machine was twice as slow in the second round. The ratio does not change.
         let (ours, theirs) = ([1.0, 2.0], [20.0, 40.0]);
         let ratio = Quartiles::ratio(&theirs, &ours);
         assert_eq!((ratio.low, ratio.median), (20.0, 20.0));

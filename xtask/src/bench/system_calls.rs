@@ -1,6 +1,6 @@
-//! How many system calls a server makes, counted by strace over a short window of its own.
+//! Counts the system calls of a server, with strace in a short separate window.
 //!
-//! Not in the windows in which CPU time is measured: strace stops the server at every call.
+//! CPU time is measured in other windows, because strace stops the server at every call.
 
 use super::child::{Child, wait_until};
 use super::process;
@@ -11,14 +11,14 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Shown by name when a line takes at least so many of them.
+/// A call is shown by name if a line takes at least this many of them.
 const SHOWN_FROM: f64 = 0.05;
 
 /// Calls by name, the most frequent first.
 pub(super) type Calls = Vec<(String, u64)>;
 
-/// The calls of all threads of these processes while `work` is done, with what that gives. The counts
-/// are left in a file in this folder.
+/// Counts the calls of all threads of these processes during `work`. Returns them with the result of `work`. The counts
+/// are also stored in a file in this folder.
 pub(super) fn counted<T>(
     processes: &[u32],
     folder: &Path,
@@ -34,18 +34,18 @@ pub(super) fn counted<T>(
         return Err(Failure::new("strace does not attach; may it do so here?"));
     }
     let given = work()?;
-    // It writes its table when it is interrupted.
+    // strace writes its table when it is interrupted.
     strace.signal(Signal::INT);
     let _ = strace.wait();
     Ok((table(&fs::read_to_string(to).unwrap_or_default()), given))
 }
 
-/// All calls together.
+/// Returns the sum of all calls.
 pub(super) fn all(calls: &Calls) -> u64 {
     calls.iter().map(|(_, count)| count).sum()
 }
 
-/// Reads what `strace -c` prints: `% time, seconds, usecs/call, calls, [errors,] syscall`.
+/// Parses the output of `strace -c`: `% time, seconds, usecs/call, calls, [errors,] syscall`.
 fn table(text: &str) -> Calls {
     let mut calls: Calls = text
         .lines()
@@ -60,7 +60,7 @@ fn table(text: &str) -> Calls {
     calls
 }
 
-/// Calls a line, in all and by name: `4.1 (read 2.0, write 2.0, …)`.
+/// Formats calls per line, in total and by name: `4.1 (read 2.0, write 2.0, …)`.
 pub(super) fn shown(calls: &Calls, lines: f64) -> String {
     let a_line = |count: u64| count as f64 / lines;
     let named: Vec<String> = calls

@@ -1,10 +1,10 @@
-//! The texts of pages, which stand in `xtask/pages`: pieces of Markdown with places that are filled
-//! with figures. Pure, but for the summary of the machine.
+//! The texts of pages in `xtask/pages`: pieces of Markdown with placeholders for figures. Pure, except for the
+//! description of the machine.
 //!
 //! ```text
 //!   <!-- NAME -->     a piece begins; it ends where the next one does
-//!   @place@           is filled
-//!   @cores@ @kernel@ @date@ @perl@     are filled with what is said of the machine
+//!   @place@           a placeholder
+//!   @cores@ @kernel@ @date@ @perl@     placeholders for the description of the machine
 //! ```
 
 use super::process;
@@ -18,14 +18,14 @@ use std::process::Command;
 pub(super) struct Template(pub(super) &'static str);
 
 impl Template {
-    /// A piece without its places filled.
+    /// Returns a piece with its placeholders.
     fn piece(self, name: &str) -> &'static str {
         let begin = format!("<!-- {name} -->\n");
         let (_, rest) = self.0.split_once(&begin).unwrap_or_else(|| panic!("no piece `{name}`"));
         rest.split_once("<!-- ").map_or(rest, |(piece, _)| piece)
     }
 
-    /// A piece with these in its places, without empty lines around it or them.
+    /// Returns a piece with these values in its placeholders, without empty lines around the piece or the values.
     pub(super) fn fill(self, name: &str, values: &[(&str, &dyn Display)]) -> String {
         let mut text = self.piece(name).trim_matches('\n').to_owned();
         for (place, value) in values {
@@ -46,16 +46,16 @@ impl Template {
     }
 }
 
-/// A line of a table.
+/// Formats a line of a table.
 pub(super) fn row(cells: &[&dyn Display]) -> String {
     let cells: String = cells.iter().map(|cell| format!(" {cell} |")).collect();
     format!("|{cells}\n")
 }
 
-/// Says something of the machine.
+/// Returns a fact about the machine.
 type Say = fn() -> String;
 
-/// What is said of the machine. No names: they would say nothing to others.
+/// The facts about the machine. They contain no host names, which would be useless to others.
 const MACHINE: [(&str, Say); 4] =
     [("cores", cores), ("kernel", kernel), ("date", date), ("perl", perl)];
 

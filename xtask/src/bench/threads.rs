@@ -1,9 +1,9 @@
-//! Threads behind connections: a hundred clients connect, receive N bytes and see the end, against
-//! servers that give each a thread, that have a pool of them, and that have none. The twelve sizes,
-//! and the numbers of threads, are those of the mix-in of 2008 that this row comes from.
+//! Threads behind connections: a hundred clients connect, receive N bytes and see the end, against servers with a
+//! thread per connection, with a thread pool, and without threads. The twelve sizes and the numbers of threads are
+//! those of the mix-in of 2008 that this row comes from.
 //!
-//! Each part stores what it measured, and the page is made from all that is stored; so the parts
-//! can be measured one by one.
+//! Each part stores its results, and the page is generated from all stored parts, so that parts can be measured
+//! separately.
 
 mod clients;
 mod page;
@@ -28,21 +28,21 @@ use std::time::{Duration, Instant};
 pub(super) struct ThreadsArguments {
     #[command(flatten)]
     windows: Windows,
-    /// Only this part; the page is made from what is stored of the others
+    /// Measure only this part; the page is generated from the stored results of the others
     #[arg(long, value_parser = PARTS)]
     only: Option<String>,
 }
 
-/// What can be measured by itself.
+/// The parts that can be measured separately.
 const PARTS: [&str; 5] = ["small", "large", "submit", "idle", "ticks"];
 
 const SCRIPT: &str = "xtask/peers/threads.py";
-/// Clients at once.
+/// The number of concurrent clients.
 const CLIENTS: usize = 100;
-/// How long a pool at rest is watched.
+/// How long an idle pool is observed.
 const IDLE: Duration = Duration::from_secs(2);
 
-/// A server, by what the page calls it.
+/// A server, with its name on the page.
 struct Peer {
     name: &'static str,
     command: Vec<String>,
@@ -113,19 +113,19 @@ fn measure(ground: &Ground, peers: &[Peer], part: &str) -> Result<Value, Failure
     }
 }
 
-/// Starts a server on the first processor; the clients have the others.
+/// Starts a server on the first processor. The clients use the others.
 fn start(ground: &Ground, words: &[String], last: &str) -> Result<Server, Failure> {
     let mut command = Command::new("taskset");
     command.args(["-c", "0"]).args(words).arg(last);
     ground.start(command, "threads")
 }
 
-/// Replies a second, and microseconds of CPU time for each.
+/// Returns replies per second, and CPU time in µs per reply.
 fn window(ground: &Ground, server: &Server, size: usize) -> Result<(f64, f64), Failure> {
     let mut clients = Clients::new(&server.address, CLIENTS, size)?;
     clients.serve_for(ground.window / 4).map_err(Failure::at("clients"))?;
     let own = server.own(&[]);
-    // Threads that have ended count in `stat`, and nowhere else.
+    // Threads that have ended are counted only in `stat`.
     let ticks = || process::sum(&own, |one| Ok(process::user_and_system(one)?.iter().sum()));
     let (before, begun) = (ticks()?, Instant::now());
     let replies = clients.serve_for(ground.window).map_err(Failure::at("clients"))?;
@@ -137,7 +137,7 @@ fn window(ground: &Ground, server: &Server, size: usize) -> Result<(f64, f64), F
     Ok((replies as f64 / seconds, cpu_us / replies as f64))
 }
 
-/// All servers at each size: in every round each of them once, in random order.
+/// Measures all servers at each size: in every round each of them once, in random order.
 fn sizes(ground: &Ground, peers: &[Peer], sizes: &[usize]) -> Result<Value, Failure> {
     let mut all = Map::new();
     for size in sizes {
@@ -156,12 +156,12 @@ fn sizes(ground: &Ground, peers: &[Peer], sizes: &[usize]) -> Result<Value, Fail
     Ok(Value::Object(all))
 }
 
-/// What servers do while nobody asks: switches of their threads, and system calls.
+/// Measures the context switches and system calls of idle servers.
 fn idle(ground: &Ground, peers: &[Peer]) -> Result<Value, Failure> {
     let mut all = Map::new();
     for peer in peers.iter().filter(|it| [page::HANDLER, page::POOL].contains(&it.name)) {
         let server = start(ground, &peer.command, "1024")?;
-        // It has served, and rests again.
+        // The server has served once, and is idle again.
         window(ground, &server, 1024)?;
         let process = server.process();
         thread::sleep(IDLE / 4);
@@ -173,7 +173,7 @@ fn idle(ground: &Ground, peers: &[Peer]) -> Result<Value, Failure> {
             Ok(())
         };
         let (mut calls, ()) = system_calls::counted(&[process], &ground.folder, rest)?;
-        // A call in which a thread slept already is seen again when strace lets go of it.
+        // A call in which a thread was already sleeping is counted again when strace detaches from it.
         let slept = ["futex", "epoll_pwait", "accept4", "restart_syscall"];
         calls.retain(|(name, _)| !slept.contains(&name.as_str()));
         let calls = system_calls::all(&calls);
@@ -183,7 +183,7 @@ fn idle(ground: &Ground, peers: &[Peer]) -> Result<Value, Failure> {
     Ok(Value::Object(all))
 }
 
-/// The mix-in with a sleep to the next tick behind each start of a thread.
+/// Measures the mix-in with a sleep to the next tick after each start of a thread.
 fn delayed(ground: &Ground) -> Result<Value, Failure> {
     let script = ground.root.join(SCRIPT).display().to_string();
     let words = ["python3", &script, "mixin", "0"].map(str::to_owned);

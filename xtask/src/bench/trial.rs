@@ -1,11 +1,11 @@
-//! Programs that print one number, run round after round, in each round in another random order.
+//! Programs that print one number. They run in rounds, in a random order in each.
 
 use super::ground::Ground;
 use crate::shell::{self, Failure};
 use std::path::Path;
 use std::process::Command;
 
-/// What is run, and where in its output the number stands.
+/// The command, and the function that reads the number from its output.
 pub(super) struct Subject {
     pub(super) name: String,
     pub(super) words: Vec<String>,
@@ -25,7 +25,8 @@ impl Subject {
         number.ok_or_else(|| Failure::new(format!("{}: no number in {said:?}", self.name)))
     }
 
-    /// Context switches and system calls of it and all that it starts, where the kernel tells.
+    /// Returns the context switches and system calls of the command and its child processes, if the kernel reports
+    /// them.
     pub(super) fn counted(&self) -> Option<[f64; 2]> {
         let mut command = Command::new("perf");
         command.args(["stat", "-x", ",", "-e", "context-switches,raw_syscalls:sys_enter", "--"]);
@@ -40,18 +41,18 @@ impl Subject {
     }
 }
 
-/// All rounds: the samples of each subject, in the order of the subjects.
+/// Runs all rounds. Returns the samples of each subject, in the order of the subjects.
 pub(super) fn rounds(ground: &Ground, subjects: &[Subject]) -> Result<Vec<Vec<f64>>, Failure> {
     let names: Vec<&str> = subjects.iter().map(|subject| subject.name.as_str()).collect();
     ground.rounds(&names.join(", "), subjects.len(), |_, at| subjects[at].once())
 }
 
-/// The last line's only number.
+/// Parses the only number of the last line.
 pub(super) fn number(said: &str) -> Option<f64> {
     said.lines().last()?.trim().parse().ok()
 }
 
-/// Words of a command that runs on one processor, the last.
+/// Returns a command that runs on one processor, the last.
 pub(super) fn on_one(words: &[String]) -> Vec<String> {
     let last = std::thread::available_parallelism().map_or(0, |count| count.get() - 1);
     let mut pinned = vec!["taskset".to_owned(), "-c".to_owned(), last.to_string()];

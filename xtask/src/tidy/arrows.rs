@@ -1,10 +1,10 @@
-//! Which room may name which: the map of the house, held against `cargo metadata`.
+//! Which crate may depend on which: the table of dependencies, compared with `cargo metadata`.
 
 use super::finding::Finding;
 use serde_json::Value;
 
-/// Each room with the rooms that it may name, tests included. A room that is not listed may not
-/// exist: whoever builds one draws its arrows here and in `ARCHITECTURE.md`.
+/// Each crate with the crates that it may depend on, including its tests. Every crate must be listed here. A new crate
+/// is added here and in `ARCHITECTURE.md`.
 const ARROWS: &[(&str, &[&str])] = &[
     ("block", &[]),
     ("fields", &["block"]),
@@ -60,7 +60,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "observe", "pool", "settings", "spawn", "wire",
         ],
     ),
-    // The chores name no room, so that they build when the rooms do not.
+    // xtask depends on no other crate of the workspace, so that it builds when they do not.
     ("xtask", &[]),
 ];
 
@@ -69,11 +69,11 @@ const ARROWS: &[(&str, &[&str])] = &[
 pub(super) struct Room {
     pub(super) package: String,
     pub(super) name: String,
-    /// Names of the packages that it depends on, of all kinds.
+    /// The names of the packages that it depends on, of all kinds.
     pub(super) dependencies: Vec<String>,
 }
 
-/// Findings for arrows that are not in the table, and for rooms that are not.
+/// Returns findings for dependencies that the table does not allow, and for crates that it does not list.
 pub(super) fn check(metadata: &Value) -> Vec<Finding> {
     let rooms = rooms(metadata);
     let ours = |dependency: &str| rooms.iter().any(|room| room.package == dependency);
@@ -105,7 +105,7 @@ fn list(names: &[&str]) -> String {
     if names.is_empty() { "no other room".to_owned() } else { names.join(", ") }
 }
 
-/// All packages of the workspace.
+/// Returns all packages of the workspace.
 pub(super) fn rooms(metadata: &Value) -> Vec<Room> {
     let packages = metadata["packages"].as_array().into_iter().flatten();
     packages
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_table_has_no_circle() {
-        // Rooms are listed bottom first, so each may only name rooms above it in the table.
+        // Each crate may only depend on crates above it in the table.
         for (index, (room, targets)) in ARROWS.iter().enumerate() {
             for target in *targets {
                 let place = ARROWS.iter().position(|(name, _)| name == target);

@@ -6,7 +6,7 @@ use std::path::Path;
 /// A text file of the checkout.
 #[derive(Debug)]
 pub(crate) struct File {
-    /// From the root of the checkout, with `/`.
+    /// The path from the root of the checkout, with `/`.
     pub(super) path: String,
     pub(super) text: String,
 }

@@ -1,23 +1,23 @@
-//! Rules about files as wholes: names, lengths, the pages that must be there.
+//! Rules about whole files: names, lengths, required pages.
 
 use super::file::File;
 use super::finding::Finding;
 use std::path::Path;
 
-/// A source past this is listed.
+/// Longer sources are listed.
 const LINES_LISTED: usize = 600;
-/// A source past this fails.
+/// Longer sources fail.
 const LINES_MAX: usize = 1000;
-/// First lines that except a source from its length.
+/// First lines that exempt a source from the length limit.
 const MARKS: [&str; 2] = ["// tidy: table", "// tidy: tests"];
 
-/// Pages that must be there, with their greatest length.
+/// Required pages, with their maximum length in lines.
 const PAGES: [(&str, usize); 2] = [("README.md", 150), ("ARCHITECTURE.md", 400)];
 
-/// Module names that say nothing of what is inside.
+/// Module names that do not describe their content.
 const EMPTY_NAMES: [&str; 7] = ["common", "helper", "helpers", "manager", "misc", "util", "utils"];
 
-/// Findings for pages that are missing or too long.
+/// Returns findings for missing or too long pages.
 pub(super) fn required(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (page, lines_max) in PAGES {
@@ -34,7 +34,7 @@ pub(super) fn required(files: &[File]) -> Vec<Finding> {
     findings
 }
 
-/// Findings for the name and the length of one file.
+/// Returns findings for the name and the length of one file.
 pub(super) fn check(file: &File) -> Vec<Finding> {
     if !file.is_rust() {
         return Vec::new();
@@ -45,7 +45,7 @@ pub(super) fn check(file: &File) -> Vec<Finding> {
         let text = "a module with children is `name.rs` beside `name/`, not `mod.rs`";
         findings.push(Finding::new(&file.path, None, text));
     }
-    // Both `util.rs` and `util/…` are seen: each part of the path is a name.
+    // Each part of the path is checked, so both `util.rs` and `util/…` are found.
     for part in path.with_extension("").iter().filter_map(|part| part.to_str()) {
         if EMPTY_NAMES.contains(&part) {
             let text = format!("`{part}` says nothing of what is inside: name the idea");
@@ -60,7 +60,7 @@ pub(super) fn check(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// A note on a file that is long but still passes.
+/// Returns a note about a file that is long but below the limit.
 pub(super) fn long(file: &File) -> Option<String> {
     let lines = file.text.lines().count();
     let listed = file.is_rust() && lines > LINES_LISTED && !is_excepted(file);

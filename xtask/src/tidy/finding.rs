@@ -1,15 +1,15 @@
-//! What a rule says of a place where it is broken.
+//! A violation of a rule.
 
 use std::fmt;
 
-/// One breach of a rule.
+/// A violation of a rule.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     /// A path of the checkout, or a crate.
     pub(super) place: String,
-    /// The line, counted from 1, where there is one.
+    /// The line, counted from 1, if there is one.
     pub(super) line: Option<usize>,
-    /// What is wrong and what to do instead.
+    /// The problem, and what to do instead.
     pub(super) text: String,
 }
 

@@ -1,15 +1,15 @@
-//! Rules about names that few files may say: the kinds of worker, and protocols.
+//! Rules about names that only a few files may use: the kinds of workers, and protocols.
 //!
-//! A kind of worker is added where its kinds are listed and in its own files; nobody else asks of which
-//! kind a worker is. What keeps requests and chooses their workers knows of no protocol.
+//! A kind of worker is added where the kinds are listed and in its own files. No other code depends on the kind of a
+//! worker. The code that stores requests and chooses their workers does not depend on a protocol.
 
 use super::file::File;
 use super::finding::Finding;
 use super::lexer;
 use super::test_code::test_lines;
 
-/// Enums of kinds, and the files that may name one of a kind: those where the kinds are listed, and
-/// their own. A name that ends in `/` is a folder.
+/// Enums of kinds, and the files that may name their variants: the lists of kinds, and the files of each kind. A name
+/// that ends in `/` is a folder.
 const KINDS: [(&str, &[&str]); 3] = [
     (
         "Worker",
@@ -43,17 +43,17 @@ const KINDS: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// What knows of no protocol: exchanges and pools.
+/// Code that must not depend on a protocol: exchanges and pools.
 const PLAIN: [&str; 4] = [
     "crates/exchange/src/",
     "crates/engine/src/exchanges.rs",
     "crates/flow/src/request_meta.rs",
     "crates/pool/src/",
 ];
-/// Parts of names by which a protocol is told, in lower case.
+/// Parts of names that refer to a protocol, in lower case.
 const PROTOCOLS: [&str; 4] = ["http", "json_rpc", "jsonrpc", "mcp"];
 
-/// Findings in one file.
+/// Returns the findings in one file.
 pub(super) fn check(file: &File, code: &str) -> Vec<Finding> {
     let may = |files: &[&str]| files.iter().any(|name| is_in(&file.path, name));
     let plain = may(&PLAIN);
@@ -78,7 +78,7 @@ fn is_in(path: &str, name: &str) -> bool {
     if name.ends_with('/') { path.starts_with(name) } else { path == name }
 }
 
-/// Whether one variant of this enum is named here, or all are brought in.
+/// Returns whether one variant of this enum is named, or all are imported.
 fn names_a_kind(code: &str, name: &str) -> bool {
     code.match_indices(name).any(|(place, _)| {
         let before = code[..place].chars().next_back();

@@ -1,19 +1,18 @@
-//! Takes Rust source apart into code and comments, so that a rule about one is not fooled by the
-//! other or by a string.
+//! Separates Rust source into code and comments, so that a rule about one is not affected by the other or by a string.
 //!
-//! Both views have the lines of the source, with spaces where something else stood. Pure, and
-//! content with any text: what is no Rust gives some split, never a panic.
+//! Both views keep the lines of the source, with spaces in place of the rest. Pure. Accepts any text: invalid Rust is
+//! split in some way and never causes a panic.
 
-/// One source, seen twice.
+/// The two views of one source.
 #[derive(Debug)]
 pub(super) struct Views {
-    /// Code; comments and the insides of strings are blank.
+    /// Code; comments and the contents of strings are blank.
     pub(super) code: String,
-    /// Comments, documentation included; all else is blank.
+    /// Comments and documentation; everything else is blank.
     pub(super) comments: String,
 }
 
-/// What a character belongs to.
+/// The view that a character belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Code,
@@ -21,7 +20,7 @@ enum Kind {
     Text,
 }
 
-/// Takes a source apart.
+/// Splits a source.
 pub(super) fn views(source: &str) -> Views {
     let mut reader = Reader {
         rest: source,
@@ -42,7 +41,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Takes one comment, one literal or one character of code.
+    /// Reads one comment, one literal or one character of code.
     fn next(&mut self) {
         if self.rest.starts_with("//") {
             let end = self.rest.find('\n').unwrap_or(self.rest.len());
@@ -79,7 +78,7 @@ impl Reader<'_> {
     }
 }
 
-/// The length of a block comment; they nest.
+/// Returns the length of a block comment. Block comments nest.
 fn block_comment(text: &str) -> usize {
     let mut depth = 0_usize;
     let mut place = 0;
@@ -101,7 +100,7 @@ fn block_comment(text: &str) -> usize {
     text.len()
 }
 
-/// The place of the quote and the length of a raw string (`r"…"`, `br#"…"#`), if one begins here.
+/// Returns the position of the quote and the length of a raw string (`r"…"`, `br#"…"#`), if one begins here.
 fn raw_string(text: &str) -> Option<(usize, usize)> {
     let start = text.strip_prefix(['b', 'c']).unwrap_or(text).strip_prefix('r')?;
     let hashes = start.len() - start.trim_start_matches('#').len();
@@ -114,7 +113,7 @@ fn raw_string(text: &str) -> Option<(usize, usize)> {
     Some((quote, end))
 }
 
-/// The length of a literal with escapes, its quotes included.
+/// Returns the length of a literal with escapes, including its quotes.
 fn quoted(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (place, character) in text.char_indices().skip(1) {
@@ -129,7 +128,7 @@ fn quoted(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// Whether a `'` begins a character and not a lifetime.
+/// Returns whether a `'` begins a character and not a lifetime.
 fn is_character(text: &str) -> bool {
     let mut characters = text.chars().skip(1);
     match characters.next() {
@@ -139,17 +138,17 @@ fn is_character(text: &str) -> bool {
     }
 }
 
-/// Whether a character may be part of a name.
+/// Returns whether a character may be part of a name.
 pub(super) fn is_word(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
-/// The lines, counted from 1, in which a name stands as a whole word.
+/// Returns the lines, counted from 1, that contain a name as a whole word.
 pub(super) fn lines_with<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = usize> + 'a {
     text.lines().enumerate().filter(move |(_, line)| has_word(line, name)).map(|(at, _)| at + 1)
 }
 
-/// Whether a name stands in a line as a whole word.
+/// Returns whether a line contains a name as a whole word.
 pub(super) fn has_word(line: &str, name: &str) -> bool {
     line.match_indices(name).any(|(place, _)| {
         let before = line[..place].chars().next_back();

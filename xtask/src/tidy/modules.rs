@@ -1,5 +1,5 @@
-//! Rules about modules: no import cycles inside a crate, no crate that is too large, no large struct that
-//! is passed around.
+//! Rules about modules: no import cycles inside a crate, no crate that is too large, no large struct that is passed
+//! between modules.
 
 mod baseline;
 mod cycles;
@@ -22,14 +22,14 @@ use parts::Parts;
 use std::collections::BTreeMap;
 use tree::{Texts, Tree};
 
-/// Where the baseline stands.
+/// The file of the baseline.
 const BASELINE_FILE: &str = "xtask/src/tidy/modules/baseline.rs";
 
-/// What the rules found.
+/// The result of the rules.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     pub(super) findings: Vec<Finding>,
-    /// What the baseline still allows.
+    /// Violations that the baseline still allows.
     pub(super) notes: Vec<String>,
 }
 
@@ -51,7 +51,7 @@ fn check_with(files: &[File], baseline: &Baseline) -> Report {
     report
 }
 
-/// Each use of one member of a cycle by another, in one crate.
+/// Returns each use of one member of a cycle by another, in one crate.
 pub(super) fn uses_in_cycles(files: &[File], of: &str) -> Vec<String> {
     let tree = read(files);
     let names = Names::new(&tree);
@@ -87,12 +87,12 @@ fn read(files: &[File]) -> Tree {
     tree
 }
 
-/// Whether this is a program of its own, below `src`.
+/// Returns whether this is a separate program below `src`.
 fn is_program(path: &str) -> bool {
     path.strip_prefix("bin/").is_some_and(|name| !name.contains('/'))
 }
 
-/// The name under which the figures of a crate are kept.
+/// Returns the name of a crate in the tables of the baseline.
 fn label(tree: &Tree, krate: usize) -> &str {
     &tree.crates[krate].name
 }
@@ -170,7 +170,7 @@ fn check_sizes(
     }
 }
 
-/// Compares a table of figures with the one that is allowed.
+/// Compares a table of figures with the allowed one.
 fn compare_all(what: &str, found: &[(String, usize)], allowed: &[(&str, usize)]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, now) in found {
@@ -185,7 +185,7 @@ fn compare_all(what: &str, found: &[(String, usize)], allowed: &[(&str, usize)])
     findings
 }
 
-/// A finding if a figure differs from the allowed one, in either direction.
+/// Returns a finding if a figure differs from the allowed one, in either direction.
 fn compare(place: &str, what: &str, now: usize, allowed: usize) -> Option<Finding> {
     if now == allowed {
         return None;

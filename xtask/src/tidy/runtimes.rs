@@ -1,7 +1,7 @@
-//! No async runtime in the data plane: not in a manifest, not in the tree of packages below it.
+//! Forbids async runtimes in the data plane, in manifests and in the dependency trees.
 //!
-//! The tree is asked for one package at a time. The workspace's own view unifies features, and
-//! would show a runtime everywhere or hide where it comes from.
+//! The tree is requested for one package at a time. The tree of the whole workspace unifies features, and would show a
+//! runtime everywhere or hide its source.
 
 use super::arrows::{self, Room};
 use super::finding::Finding;
@@ -20,21 +20,21 @@ const RUNTIMES: &[&str] = &[
     "tokio",
 ];
 
-/// Rooms that have a runtime of their own, on their own threads: the admin address, and the drivers
-/// of databases, each on the thread of its handler.
+/// Crates that have a runtime on their own threads: the admin address, and the database drivers, each on the thread of
+/// its handler.
 const OWNERS: &[&str] = &["control", "database"];
 
-/// Rooms that have one in their tree because they name an owner.
+/// Crates that have a runtime in their tree because they depend on one of these.
 const ABOVE: &[&str] = &["roadstead"];
 
-/// The rooms whose tree must hold no runtime.
+/// Returns the crates whose tree must not contain a runtime.
 pub(super) fn rooms_without(metadata: &Value) -> Vec<Room> {
     let free =
         |room: &Room| !OWNERS.contains(&room.name.as_str()) && !ABOVE.contains(&room.name.as_str());
     arrows::rooms(metadata).into_iter().filter(free).collect()
 }
 
-/// Findings in the tree of one room: what `cargo tree --prefix none` says, a package a line.
+/// Returns the findings in the tree of one crate: the output of `cargo tree --prefix none`, one package per line.
 pub(super) fn check(room: &str, tree: &str) -> Vec<Finding> {
     let names = tree.lines().filter_map(|line| line.split_whitespace().next());
     let mut found: Vec<&str> = names.filter(|name| RUNTIMES.contains(name)).collect();
@@ -56,7 +56,7 @@ pub(super) fn check(room: &str, tree: &str) -> Vec<Finding> {
         .collect()
 }
 
-/// Findings for rooms above an owner that name a runtime themselves.
+/// Returns findings for crates above an owner that depend on a runtime directly.
 pub(super) fn named(metadata: &Value) -> Vec<Finding> {
     let mut findings = Vec::new();
     for room in arrows::rooms(metadata) {

@@ -1,4 +1,4 @@
-//! Rules about what stands in a source: words, `unsafe`, sleeps in tests, headers of rooms.
+//! Rules about the contents of sources: words, `unsafe`, sleeps in tests, headers of crates.
 
 use super::file::File;
 use super::finding::Finding;
@@ -6,25 +6,25 @@ use super::kinds;
 use super::lexer::{self, Views};
 use super::test_code::test_lines;
 
-/// Words that mean "not done"; work that is left belongs into an issue.
+/// Words that mark unfinished work, which belongs into an issue.
 const UNDONE: [&str; 4] = ["FIXME", "HACK", "TODO", "XXX"];
-/// Macros that mean the same.
+/// Macros that mark unfinished work.
 const UNDONE_MACROS: [&str; 3] = ["dbg", "todo", "unimplemented"];
 /// Calls that wait for time to pass.
 const SLEEPS: [&str; 6] =
     ["clock_nanosleep", "nanosleep", "sleep", "sleep_ms", "sleep_until", "usleep"];
-/// Folders in which `unsafe` may stand.
+/// Folders in which `unsafe` is allowed.
 const UNSAFE_FOLDERS: [&str; 2] = ["crates/event/", "crates/spawn/"];
-/// Rooms that have workers, and no say in how many.
+/// Crates that have workers but do not decide how many.
 const SIZED_FOLDERS: [&str; 2] = ["crates/database/src/", "crates/pool/src/"];
-/// Numbers of a sizing that nobody but the policy compares with anything.
+/// Fields of a sizing that only the policy may use in decisions.
 const SIZES: [&str; 4] = ["idle", "max", "min", "spare"];
-/// Those of them that mean a sizing wherever they stand.
+/// Fields that mean a sizing in any context.
 const SIZES_ALONE: [&str; 4] = ["grow_above", "grow_after", "grow_step_max", "spare"];
-/// What the header of a crate must say.
+/// The required phrases in the header of a crate.
 const HEADER: [&str; 3] = ["what it is", "what it depends on", "must never depend on"];
 
-/// Findings in one file.
+/// Returns the findings in one file.
 pub(super) fn check(file: &File) -> Vec<Finding> {
     if !file.is_rust() {
         return undone(file, &file.text);
@@ -87,7 +87,7 @@ fn unsafety(file: &File, views: &Views) -> Vec<Finding> {
     findings
 }
 
-/// How many workers there are is decided in elastic, and nowhere below it.
+/// Checks that the number of workers is decided only in elastic, and not in crates below it.
 fn sizing(file: &File, views: &Views) -> Vec<Finding> {
     if !SIZED_FOLDERS.iter().any(|folder| file.path.starts_with(folder)) {
         return Vec::new();
@@ -107,12 +107,12 @@ fn sizing(file: &File, views: &Views) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether `name` is the first word of `text`.
+/// Returns whether `name` is the first word of `text`.
 fn begins_with(text: &str, name: &str) -> bool {
     text.strip_prefix(name).is_some_and(|rest| !rest.starts_with(lexer::is_word))
 }
 
-/// No sleeps in tests, and no test that is left out without a reason.
+/// Forbids sleeps in tests, and ignored tests without a reason.
 fn in_tests(file: &File, views: &Views) -> Vec<Finding> {
     let regions = test_lines(&file.path, &views.code);
     let mut findings = Vec::new();
@@ -137,7 +137,7 @@ fn calls(code: &str, name: &str) -> bool {
     })
 }
 
-/// The root of a room says what the room is.
+/// Checks that the root of a crate describes the crate.
 fn header(file: &File) -> Option<Finding> {
     let inside = file.path.strip_prefix("crates/")?;
     let (_, source) = inside.split_once('/')?;
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(findings("crates/database/src/sqlite.rs", code).len(), 2);
         assert_eq!(findings("crates/elastic/src/policy.rs", code).len(), 0);
         assert_eq!(findings("crates/pool/src/pool/tests/requests.rs", code).len(), 0);
-        // What is handed on, other limits and prose are no decision.
+        // Passing a sizing on, other limits and prose are not decisions.
         let seam = "Policy::new(sizing);\nlet most = sizing.most();\nlength.min(max)\n// spare\n\
                     sizing.maximal()\n";
         assert_eq!(findings(SOURCE, seam), Vec::<String>::new());
@@ -212,7 +212,7 @@ mod tests {
         let found = findings(SOURCE, &mixed);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains(":6: a sleep"), "{found:?}");
-        // A program of that name is a worker like any other, and a method is not the call.
+        // A program with this name is a worker like any other, and a method with this name is not the call.
         let program = "Command::new(\"sleep\").arg(\"60\");\nlet sleep = 1; asleep(2);\n";
         assert_eq!(findings("crates/pool/tests/all.rs", program).len(), 0);
     }

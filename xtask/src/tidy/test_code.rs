@@ -1,8 +1,8 @@
-//! Which lines of a source are test code.
+//! Determines which lines of a source are test code.
 
 use std::path::Path;
 
-/// Which lines are test code: all of a file of tests, else each `#[cfg(test)]` item.
+/// Returns which lines are test code: all lines of a test file, and otherwise each `#[cfg(test)]` item.
 pub(super) fn test_lines(path: &str, code: &str) -> Vec<bool> {
     let path = Path::new(path);
     let lines = code.lines().count();
@@ -21,7 +21,7 @@ pub(super) fn test_lines(path: &str, code: &str) -> Vec<bool> {
     marked
 }
 
-/// The length of the item that begins here: up to its `;`, or to the brace that closes it.
+/// Returns the length of the item that begins here: up to its `;`, or to its closing brace.
 fn item_length(code: &str) -> usize {
     let mut depth = 0_usize;
     for (place, character) in code.char_indices() {

@@ -1,4 +1,4 @@
-//! Stickiness, health and limits on a request of HTTP: the whole data plane with them and without.
+//! The cost of stickiness, health checks and limits per HTTP request: the complete data plane with and without them.
 
 use crate::bench::goals::{Goal, list};
 use crate::bench::http::{self, CONNECTIONS, Cost};
@@ -15,9 +15,9 @@ const HEALTH: &str = "health_check = { check = \"http\", path = \"/1\", max_fail
 const LIMITS: &str = "max_concurrent = 500\nqueue = { max_requests = 1000, timeout = \"5s\" }\n\
                       fallback = { line = \"busy\", until = \"30%\" }\n";
 
-/// More instructions than without, at most.
+/// The maximum ratio of instructions with and without these features.
 const INSTRUCTIONS_MAX: f64 = 1.03;
-/// A check makes some calls each two seconds, and strace counts them with those of the requests.
+/// A health check makes a few calls every two seconds, and strace counts them together with those of the requests.
 const CALLS_OF_CHECKS: f64 = 0.01;
 
 pub(super) fn measure(workspace: &Workspace) -> Result<(String, Vec<Goal>), Failure> {

@@ -1,5 +1,5 @@
-//! `bench balance --only trial`: requests that fail while servers are killed, hang, flap, fail and are
-//! drained, under overload, and while the proxy is replaced and reloaded; Roadstead, HAProxy and nginx.
+//! `bench balance --only trial`: counts requests that fail while servers are killed, hang, flap, fail and are drained,
+//! under overload, and while the proxy is replaced and reloaded. Compares Roadstead, HAProxy and nginx.
 
 mod client;
 mod proxy;
@@ -24,7 +24,7 @@ const TEXT: Template = Template(include_str!("../../../pages/balance.md"));
 
 const SERVERS: usize = 3;
 
-/// What is done at a moment of a scenario.
+/// An action at one moment of a scenario.
 #[derive(Clone, Copy, Debug)]
 enum Action {
     Kill,
@@ -36,15 +36,15 @@ enum Action {
     Reload,
 }
 
-/// One scenario. All actions on a server are on the first one.
+/// One scenario. All actions on a server affect the first one.
 struct Scenario {
     name: &'static str,
     about: &'static str,
     load: Load,
     capacity: Capacity,
-    /// Requests that the proxy gives one server at once.
+    /// The maximum number of concurrent requests that the proxy sends to one server.
     at_once: Option<u32>,
-    /// Milliseconds from the beginning of the load.
+    /// The time of each action, in milliseconds from the beginning of the load.
     actions: Vec<(u64, Action)>,
 }
 
@@ -69,7 +69,8 @@ fn scenarios() -> Vec<Scenario> {
         at_once: None,
         actions,
     };
-    // A POST that a server had when it was killed is lost with every proxy: how many those are is chance.
+    // With every proxy, a POST that a server was processing when it was killed is lost. Their number is random, so
+    // these scenarios send only GETs.
     let gets = |name, about, actions| Scenario {
         load: Load { posts: 0, ..STEADY },
         ..plain(name, about, actions)
@@ -141,12 +142,12 @@ fn scenarios() -> Vec<Scenario> {
 /// The failures of each run, by scenario and product.
 type Results = BTreeMap<(usize, Product), Vec<Tally>>;
 
-/// What the trial is to do.
+/// The settings of the trial.
 pub(super) struct Plan<'a> {
     pub(super) runs: u32,
-    /// A binary other than the release build.
+    /// A binary to use instead of the release build.
     pub(super) roadstead: Option<&'a Path>,
-    /// Only this scenario.
+    /// Run only this scenario.
     pub(super) scenario: Option<&'a str>,
 }
 
@@ -178,7 +179,7 @@ pub(super) fn measure(
     Ok((section(&scenarios, &results, plan.runs, &goals), goals))
 }
 
-/// One scenario with one product.
+/// Runs one scenario with one product.
 fn once(
     scenario: &Scenario,
     product: Product,
@@ -191,7 +192,7 @@ fn once(
     let ports = servers.iter().map(|server| server.port).collect();
     let options = Options { servers: ports, at_once: scenario.at_once };
     let mut proxy = Proxy::start(product, roadstead, folder, options)?;
-    // Every server has passed its checks by then.
+    // After this time every server has passed its health checks.
     thread::sleep(Duration::from_millis(700));
     let (load, to) = (scenario.load, proxy.address);
     let begun = Instant::now();
@@ -218,12 +219,12 @@ fn shown(tally: &Tally) -> String {
     format!("{} of {} failed ({})", tally.failures(), tally.requests, reasons.join(", "))
 }
 
-/// The failed requests of all runs.
+/// Returns quartiles of the number of failed requests per run.
 fn failures(tallies: &[Tally]) -> Quartiles {
     Quartiles::of_each(tallies, |tally| tally.failures() as f64)
 }
 
-/// In an overload two thirds of the requests must fail; a difference of 2 % is that of the clocks.
+/// In an overload two thirds of the requests must fail. A difference of 2 % is caused by the clocks.
 const OVERLOAD_MAX: f64 = 1.02;
 
 fn goals(scenarios: &[Scenario], results: &Results) -> Vec<Goal> {

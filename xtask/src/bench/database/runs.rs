@@ -1,4 +1,4 @@
-//! Runs of the daemon and of bare clients, and what is made of many.
+//! Runs of the daemon and of bare clients, and their statistics.
 
 use crate::bench::ground::Ground;
 use crate::bench::load::{Load, Plan};
@@ -10,17 +10,18 @@ use std::process::Command;
 pub(super) use server::Kind;
 use server::Server as Database;
 
-/// Fails by panics, as the tests do that it is made for.
+/// This code of the tests reports errors by panics.
 #[allow(clippy::unwrap_used, dead_code, reason = "it is the tests' own")]
 #[path = "../../../../crates/database/tests/support/server.rs"]
 mod server;
 
 pub(super) const CONNECTIONS: u32 = 1000;
 pub(super) const IN_FLIGHT: u32 = 20;
-/// Bare writers that commit row by row: with more, PostgreSQL commits no more rows per second on two processors.
+/// The number of bare writers that commit row by row. With more, PostgreSQL commits no more rows per second on two
+/// processors.
 pub(super) const WRITERS: &str = "48";
 
-/// A server of that kind with the usual table, and how it is reached.
+/// Starts a server of this kind with the usual table. Also returns its address for clients.
 pub(super) fn database(kind: Kind) -> (Database, String) {
     let server = Database::start(kind, &[]);
     let target = server.database("hits");
@@ -29,16 +30,16 @@ pub(super) fn database(kind: Kind) -> (Database, String) {
     (server, target)
 }
 
-/// What a run of the daemon or of a bare client gave.
+/// The result of a run of the daemon or of a bare client.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub(super) rows: f64,
     pub(super) seconds: f64,
-    /// Of the daemon, or of the bare client.
+    /// CPU time of the daemon, or of the bare client.
     pub(super) cpu_us: f64,
     pub(super) p50_ms: f64,
     pub(super) p99_ms: f64,
-    /// Rows of a commit.
+    /// Rows per commit.
     pub(super) batch: f64,
 }
 
@@ -48,7 +49,7 @@ impl Run {
     }
 }
 
-/// Clients that send rows to the daemon, as many as are answered or so many a second.
+/// Runs clients that send rows to the daemon, at a fixed rate or as fast as they are answered.
 pub(super) fn through_daemon(
     ground: &Ground,
     server: &Database,
@@ -66,7 +67,7 @@ pub(super) fn through_daemon(
     let load = || Load::start(ground, &daemon.address, plan)?.account();
     let (cpu_us, account) = process::cpu_us(&daemon.own(&[]), load)?;
     daemon.stop()?;
-    // What a session of PostgreSQL has counted is seen by all when it has ended.
+    // The counters of a PostgreSQL session are visible to others after the session has ended.
     let commits = self::commits(server) - commits;
     let there: u64 = server.run("hits", "select count(*) from hits").concat().parse().unwrap_or(0);
     if there != account.answered {
@@ -84,7 +85,7 @@ pub(super) fn through_daemon(
     })
 }
 
-/// How many transactions a server has committed; its own are few beside them.
+/// Returns the number of transactions that a server has committed. Its internal ones are comparatively few.
 fn commits(server: &Database) -> f64 {
     let sql = match server.kind {
         Kind::Postgres => "select xact_commit from pg_stat_database where datname = 'hits'",
@@ -96,7 +97,7 @@ fn commits(server: &Database) -> f64 {
     server.run("hits", sql).concat().parse().unwrap_or(0.0)
 }
 
-/// A bare client of the server.
+/// Runs a bare client of the server.
 pub(super) fn bare(
     ground: &Ground,
     server: &Database,

@@ -30,7 +30,7 @@ fn shown(runs: &[Run], of: impl Fn(&Run) -> f64) -> String {
     Quartiles::of_each(runs, of).shown()
 }
 
-/// Rows acknowledged a second, against writers that commit row by row.
+/// Rows acknowledged per second, against writers that commit row by row.
 pub(super) fn written(ground: &Ground, kind: Kind) -> Result<String, Failure> {
     let name = if kind == Kind::Postgres { "PostgreSQL" } else { "MariaDB" };
     let (server, target) = database(kind);
@@ -65,11 +65,11 @@ pub(super) fn written(ground: &Ground, kind: Kind) -> Result<String, Failure> {
     ))
 }
 
-/// CPU a row of the daemon, against a bare loop and a bare client.
+/// CPU time per row of the daemon, against a bare loop and a bare client.
 pub(super) fn cpu(ground: &Ground) -> Result<String, Failure> {
     let (server, target) = database(Kind::Postgres);
     let plan = Plan { seconds: ground.seconds(), ..SATURATED };
-    // The size that the daemon's batches have by themselves.
+    // The batch size that the daemon reaches by itself.
     let batch = through_daemon(ground, &server, &target, plan)?.batch.round().max(1.0);
     let batch = format!("{batch}");
     let (mut loops, mut clients, mut readers) = (Vec::new(), Vec::new(), Vec::new());
@@ -107,7 +107,7 @@ pub(super) fn cpu(ground: &Ground) -> Result<String, Failure> {
     ))
 }
 
-/// An example that only echoes, under the same lines: what became of them, and its CPU time in µs.
+/// Runs an example that only echoes, with the same lines. Returns the account and the CPU time in µs.
 fn echoed(ground: &Ground, example: &str, plan: Plan) -> Result<(Account, f64), Failure> {
     let echo = ground.start(Command::new(ground.example(example)), "echo")?;
     let plan = Plan { reply: "any", ..plan };
@@ -117,13 +117,13 @@ fn echoed(ground: &Ground, example: &str, plan: Plan) -> Result<(Account, f64), 
     Ok((account, cpu_us))
 }
 
-/// How a batch may be sent to PostgreSQL: rows a second and CPU of the client, each beside UNNEST.
+/// The methods of sending a batch to PostgreSQL: rows per second and CPU time of the client, each compared with UNNEST.
 pub(super) fn methods(ground: &Ground) -> Result<String, Failure> {
     let (server, target) = database(Kind::Postgres);
-    // Five pairs of methods and sizes: a second of each is thousands of batches.
+    // There are five pairs of methods and sizes. One second of each is thousands of batches.
     let ground = &Ground { window: Duration::from_secs(1), ..ground.clone() };
     let mut rows = String::new();
-    // A statement has at most 65,535 parameters, which are too few for 10,000 rows of values.
+    // A statement has at most 65,535 parameters, which is too few for 10,000 rows of values.
     let pairs = [("100", "copy"), ("100", "values"), ("1000", "copy"), ("1000", "values")];
     for (batch, method) in pairs.into_iter().chain([("10000", "copy")]) {
         let [unnest, other] = ground.pairs(
@@ -144,7 +144,7 @@ pub(super) fn methods(ground: &Ground) -> Result<String, Failure> {
     Ok(TEXT.fill("methods", &[("rows", &rows)]))
 }
 
-/// Ten rows a second: what the daemon adds to a bare commit of one row.
+/// Ten rows per second: the latency that the daemon adds to a bare commit of one row.
 pub(super) fn latency(ground: &Ground) -> Result<String, Failure> {
     let (server, target) = database(Kind::Postgres);
     let seconds = ground.seconds().max(5);
@@ -172,11 +172,11 @@ pub(super) fn latency(ground: &Ground) -> Result<String, Failure> {
     ))
 }
 
-/// The ways to keep what a query gives, as the example calls them and as the page does.
+/// The data structures for the result of a query, by their names in the example and on the page.
 const WAYS: [(&str, &str); 3] =
     [("rows", "Rows"), ("strings", "a string a value"), ("driver", "the driver's rows")];
 
-/// Rows of a query, into what three ways keep of them.
+/// Rows of a query, read into three data structures.
 pub(super) fn read(ground: &Ground) -> Result<String, Failure> {
     let (_server, target) = database(Kind::Postgres);
     let (mut rows, mut memory) = (String::new(), String::new());
@@ -194,7 +194,7 @@ pub(super) fn read(ground: &Ground) -> Result<String, Failure> {
         rows += &row(&[&threads, &own, &strings, &driver, &ratio(1), &ratio(2)]);
     }
     for ((_, name), (allocations, held, bytes)) in WAYS.into_iter().zip(last) {
-        // A row has 7 bytes before its values, and each value 4.
+        // A row has 7 bytes before its values, and each value has 4.
         let times = held / (bytes + 1000.0 * (7.0 + 12.0 * 4.0));
         memory += &format!("| {name} | {allocations:.0} | {held:.0} | {times:.2} |\n");
     }

@@ -1,7 +1,7 @@
-//! Two loops on one address: how they come by its connections, and what that costs.
+//! Two loops that serve one address: how they get its connections, and the cost.
 //!
-//! Clients connect, send, receive a byte and close, one after the other on each of a few threads. The
-//! byte is the number of the loop that answered, so that it shows how the connections were dealt.
+//! Clients connect, send, receive a byte and close, repeatedly on each of a few threads. The byte is the number of the
+//! loop that answered, and shows how the connections were distributed.
 
 use super::page::TEXT;
 use super::part::Part;
@@ -17,34 +17,34 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// The ways, as the example names them, and in words.
+/// The methods, by their names in the example and in words.
 const WAYS: [(&str, &str); 3] = [
     ("port", "a socket for each (`SO_REUSEPORT`)"),
     ("shared", "one socket that both watch"),
     ("handover", "a thread accepts and deals in turn"),
 ];
-/// Clients at once.
+/// The number of concurrent clients.
 const CLIENTS: usize = 4;
-/// Of so many connections of a client one keeps its loop busy for five milliseconds.
+/// One of this number of connections of a client keeps its loop busy for 5 ms.
 const BUSY_EVERY: usize = 100;
-/// Connections that are kept open to see how they were dealt.
+/// The number of connections that are kept open to see how they were distributed.
 const KEPT: usize = 1000;
 
-/// What one round of one way showed.
+/// The results of one round of one method.
 #[derive(Clone, Debug, Default)]
 struct Sample {
     connections_s: f64,
     cpu_us: f64,
-    /// The larger part of the connections, in percent.
+    /// The larger share of the connections, in percent.
     share: f64,
-    /// The same of connections that stay.
+    /// The same for persistent connections.
     share_kept: f64,
-    /// From `connect` to the byte at the 50th and the 99th of a hundred, while now and then a loop is busy.
+    /// The time from `connect` to the byte, as median and 99th percentile, while a loop is busy occasionally.
     p50_us: f64,
     p99_us: f64,
 }
 
-/// What a client did: how often each loop answered, and how long each time took.
+/// The results of one client: how often each loop answered, and the durations.
 #[derive(Debug, Default)]
 struct Done {
     by_loop: [u64; 2],
@@ -101,7 +101,7 @@ fn sample(ground: &Ground, way: &str) -> Result<Sample, Failure> {
     })
 }
 
-/// All processors are for everybody: other parts keep to one.
+/// Lets the processes use all processors. Other parts use only one.
 fn spread() -> io::Result<()> {
     let mut all = CpuSet::new();
     (0..CpuSet::MAX_CPU).for_each(|processor| all.set(processor));
@@ -112,7 +112,7 @@ fn larger([one, other]: [u64; 2]) -> f64 {
     100.0 * one.max(other) as f64 / (one + other).max(1) as f64
 }
 
-/// Connections that stay: how many each loop has in the end.
+/// Opens persistent connections. Returns how many each loop has.
 fn keep(address: &str) -> io::Result<[u64; 2]> {
     let (mut kept, mut by_loop) = (Vec::new(), [0; 2]);
     for _ in 0..KEPT {
@@ -123,7 +123,7 @@ fn keep(address: &str) -> io::Result<[u64; 2]> {
     Ok(by_loop)
 }
 
-/// All clients at once, for that long. Of `busy_every` connections of each, one is `busy`.
+/// Runs all clients for this time. One of `busy_every` connections of each is `busy`.
 fn ask(address: &str, window: Duration, busy_every: usize) -> Result<Done, Failure> {
     let until = Instant::now() + window;
     let each = on_threads(CLIENTS, |_| {
@@ -147,7 +147,7 @@ fn ask(address: &str, window: Duration, busy_every: usize) -> Result<Done, Failu
     Ok(Done { by_loop, times_us: each.into_iter().flat_map(|done| done.times_us).collect() })
 }
 
-/// Says a word; gives the number of the loop that answered.
+/// Sends a word. Returns the number of the loop that answered.
 fn say(stream: &mut TcpStream, word: &[u8]) -> io::Result<usize> {
     stream.write_all(word)?;
     let mut number = [0];

@@ -1,5 +1,5 @@
-//! What single calls cost: timers, and changes of what epoll watches. Times are noisy and
-//! instructions are not, so both are given; instructions are what so many more calls add to a run.
+//! The cost of single calls: timers, and changes of the set that epoll watches. Times vary and instructions do not, so
+//! both are given. Instructions are the difference of two runs with different numbers of calls.
 
 use super::page::TEXT;
 use super::part::Part;
@@ -11,13 +11,13 @@ use crate::bench::trial::number;
 use crate::shell::{self, Failure};
 use std::process::Command;
 
-/// Timers that are armed beside.
+/// The number of other timers that are armed.
 const ARMED: [u32; 2] = [0, 100_000];
-/// Calls of a run in which time is taken.
+/// Calls of a run whose time is measured.
 const TIMED: u32 = 1_000_000;
-/// Calls that the second of two counted runs makes more.
+/// Additional calls of the second of two counted runs.
 const COUNTED: u32 = 200_000;
-/// Turns are dearer than calls, and fewer do.
+/// Turns cost more than calls, so fewer are sufficient.
 const TURNS: u32 = 20_000;
 
 const CALLS: [(&str, &str); 6] = [
@@ -35,7 +35,7 @@ fn command(ground: &Ground, what: &str, armed: u32, count: u32) -> Command {
     command
 }
 
-/// Nanoseconds of a call, in so many rounds.
+/// Returns the nanoseconds per call over the rounds.
 fn timed(ground: &Ground, what: &str, armed: u32, count: u32) -> Result<String, Failure> {
     let one = |_| {
         let said = shell::output(command(ground, what, armed, count))?;
@@ -45,7 +45,7 @@ fn timed(ground: &Ground, what: &str, armed: u32, count: u32) -> Result<String, 
     Ok(Quartiles::of(&samples).digits(1))
 }
 
-/// Instructions of a call, without those of the loop around it.
+/// Returns the instructions per call, without those of the surrounding loop.
 fn counted(ground: &Ground, what: &str, armed: u32) -> Result<f64, Failure> {
     let more = |what: &str| {
         callgrind::of_one([COUNTED, 2 * COUNTED], |count| command(ground, what, armed, count))
@@ -60,7 +60,7 @@ pub(super) fn timers(ground: &Ground) -> Result<Part, Failure> {
         let [few, many] = ARMED.map(|armed| counted(ground, what, armed));
         let (few, many) = (few?, many?);
         let ns = |armed| match what {
-            // It waits for each millisecond, which is no cost.
+            // This call waits for each millisecond, so its time is not a cost.
             "fire" => Ok("–".to_owned()),
             _ => timed(ground, what, armed, TIMED),
         };
@@ -82,7 +82,7 @@ pub(super) fn timers(ground: &Ground) -> Result<Part, Failure> {
             goals.push((goal, few.max(many) <= 20.5));
         }
     }
-    // The question of row A: what one timer costs among a thousand streams.
+    // The question of row A: the cost of one timer among a thousand streams.
     let (mut turns, mut counts) = (String::new(), Vec::new());
     for (what, streams, deadlines) in
         [("turn", 1, 0), ("idle", 1000, 0), ("idle_one", 1000, 1), ("idle_all", 1000, 1000)]

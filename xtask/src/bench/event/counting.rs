@@ -1,5 +1,5 @@
-//! Instructions that a server needs for a request, counted by callgrind: what so many more requests
-//! add to a run. They do not depend on the machine's mood. The kernel's are not among them.
+//! The instructions of a server per request, counted by callgrind as the difference of two runs. They do not depend on
+//! the load of the machine. Instructions of the kernel are not included.
 
 use super::echo::{Clients, Peer};
 use super::page::TEXT;
@@ -10,14 +10,14 @@ use crate::shell::Failure;
 use std::fs;
 use std::process::Command;
 
-/// Connections of which this many are active.
+/// The numbers of connections, and of active ones among them.
 const SHAPES: [(usize, usize); 5] = [(10, 10), (1000, 1000), (9500, 9500), (100, 100), (9100, 100)];
-/// Requests that the second of two runs makes more.
+/// Additional requests of the second of two runs.
 const MORE: usize = 19_000;
-/// The file whose share is that of finding the stream of an id.
+/// The source file whose share is the lookup of a stream by its id.
 const LOOK_UP: &str = "slab.rs";
 
-/// A server under callgrind that is asked so many times.
+/// Runs a server under callgrind with this number of requests.
 fn served(
     ground: &Ground,
     peer: &Peer,
@@ -37,7 +37,7 @@ fn served(
     for _ in 0..rounds {
         clients.exchange().map_err(&failed)?;
     }
-    // It writes its counts when it is told to end; the connections are still open then.
+    // callgrind writes its counts when the server is stopped. The connections are still open then.
     server.stop()?;
     Profile::read(&file, LOOK_UP)
 }

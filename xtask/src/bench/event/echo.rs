@@ -1,7 +1,7 @@
-//! The loop under an echo of 64 bytes: CPU time, system calls and memory, against a bare loop over
-//! epoll, which is the limit, and against what people use.
+//! The event loop with an echo of 64 bytes: CPU time, system calls and memory, against a bare loop over epoll, which is
+//! the limit, and against common event libraries.
 //!
-//! All that are active write, then all read: so every server finds the same batches.
+//! All active clients write, then all read, so every server receives the same batches.
 
 use crate::bench::clients::connect;
 use crate::bench::ground::Ground;
@@ -18,7 +18,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const MESSAGE: [u8; 64] = [b'm'; 64];
-/// Connections of which this many are active.
+/// The numbers of connections, and of active ones among them.
 pub(super) const SHAPES: &[(usize, usize)] = &[
     (1, 1),
     (100, 100),
@@ -29,12 +29,12 @@ pub(super) const SHAPES: &[(usize, usize)] = &[
     (9010, 10),
     (9100, 100),
 ];
-/// Connections at which a server that looks at each of them at every turn is still measured.
+/// The maximum number of connections for servers that check each connection in every turn.
 const LOOKING_MAX: usize = 1100;
 /// Requests of a window in which system calls are counted.
 const COUNTED: usize = 4000;
 
-/// What is measured.
+/// A measured server.
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
     pub(super) name: &'static str,
@@ -43,32 +43,32 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// Whether it is the loop of this house.
+    /// Returns whether the server uses the event loop of this workspace.
     pub(super) fn is_ours(&self) -> bool {
         self.name.starts_with("event")
     }
 }
 
-/// What one window showed, for one request.
+/// The result of one window, per request.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     cpu_us: f64,
     user_part: f64,
 }
 
-/// What all windows of one server showed in one shape.
+/// The results of all windows of one server in one shape.
 #[derive(Debug)]
 pub(super) struct Cell {
     pub(super) name: &'static str,
     pub(super) cpu_us: Quartiles,
-    /// The part of it that was spent outside the kernel.
+    /// The share of CPU time in user space.
     pub(super) user_part: Quartiles,
-    /// How many times the bare loop's of the same round.
+    /// The ratio to the CPU time of the bare loop in the same round.
     pub(super) by_bare: Quartiles,
     pub(super) calls: f64,
-    /// The same in words, call by call.
+    /// The number of each system call, as text.
     pub(super) calls_by_name: String,
-    /// Bytes of user memory that a connection costs, seen from a server that just started.
+    /// User memory per connection in bytes, compared with a freshly started server.
     pub(super) memory: f64,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Shape {
     pub(super) cells: Vec<Cell>,
 }
 
-/// What is counted once, in the last round: calls, the same in words, and memory.
+/// Counted once, in the last round: calls, the same as text, and memory.
 type Counted = (f64, String, f64);
 
 impl Peer {
@@ -90,7 +90,7 @@ impl Peer {
     }
 }
 
-/// All servers.
+/// Returns all servers.
 pub(super) fn peers(ground: &Ground) -> Vec<Peer> {
     let built = |name: &str| ground.example(name);
     let script = ground.root.join("xtask/peers/echo_multiplex.pl").display().to_string();
@@ -106,13 +106,13 @@ pub(super) fn peers(ground: &Ground) -> Vec<Peer> {
     ]
 }
 
-/// Those whose instructions are counted.
+/// Returns the servers whose instructions are counted.
 pub(super) fn counted(peers: &[Peer]) -> Vec<Peer> {
     let counted = ["bare epoll", "event, epoll", "mio", "tokio", "libevent"];
     peers.iter().filter(|peer| counted.contains(&peer.name)).cloned().collect()
 }
 
-/// The ways to be told of bytes, each in the bare loop, and ours beside them.
+/// Measures the trigger modes of epoll, each in the bare loop, and our loop.
 pub(super) fn triggers(ground: &Ground, connections: usize) -> Result<Shape, Failure> {
     let bare = |name, way| Peer::new(name, ground.example("echo_bare"), way, usize::MAX);
     let peers = [
@@ -125,7 +125,7 @@ pub(super) fn triggers(ground: &Ground, connections: usize) -> Result<Shape, Fai
     measure(ground, &peers, (connections, connections))
 }
 
-/// Measures all servers in one shape, so many rounds, in each of them in another random order.
+/// Measures all servers in one shape over the rounds, in a random order in each.
 pub(super) fn measure(
     ground: &Ground,
     peers: &[Peer],
@@ -165,14 +165,14 @@ struct Run {
     memory: f64,
 }
 
-/// Connections, of which some are active.
+/// Connections, some of which are active.
 pub(super) struct Clients {
     streams: Vec<TcpStream>,
     pub(super) active: usize,
 }
 
 impl Clients {
-    /// Connects; every connection has spoken once, so that none is only in the backlog.
+    /// Opens the connections. Each has exchanged data once, so that none is only in the backlog.
     pub(super) fn connect(address: &str, connections: usize) -> io::Result<Self> {
         let streams = (0..connections).map(|_| connect(address)).collect::<io::Result<_>>()?;
         let mut clients = Self { streams, active: connections };
@@ -180,7 +180,7 @@ impl Clients {
         Ok(clients)
     }
 
-    /// One request on each active connection. They are spread over all.
+    /// Sends one request on each active connection. The active connections are spread over all.
     pub(super) fn exchange(&mut self) -> io::Result<()> {
         let step = self.streams.len() / self.active;
         for mut client in self.streams.iter().step_by(step).take(self.active) {
@@ -203,8 +203,8 @@ impl Run {
     ) -> Result<Self, Failure> {
         let mut command = Command::new(&peer.command[0]);
         command.args(&peer.command[1..]);
-        // Server and clients share a core: what is measured does not depend on which core's cache
-        // a connection happens to be in, and every server finds the same batches.
+        // Server and clients share a core. So the result does not depend on the core whose cache holds a connection,
+        // and every server receives the same batches.
         share_a_core().map_err(Failure::at("affinity"))?;
         let server = ground.start(command, "echo")?;
         let process = server.process();
@@ -229,7 +229,7 @@ impl Run {
         })
     }
 
-    /// Requests on all active connections for that long: how many.
+    /// Exchanges requests on all active connections for this time. Returns their number.
     fn exchange_for(&mut self, window: Duration) -> Result<usize, Failure> {
         let (begun, mut requests) = (Instant::now(), 0);
         while begun.elapsed() < window {
@@ -239,7 +239,7 @@ impl Run {
         Ok(requests)
     }
 
-    /// Counts system calls, in a window of its own.
+    /// Counts system calls in a separate window.
     fn count(&mut self, ground: &Ground) -> Result<Counted, Failure> {
         let rounds = COUNTED.div_ceil(self.clients.active);
         let (process, clients) = (self.server.process(), &mut self.clients);
@@ -252,7 +252,7 @@ impl Run {
     }
 }
 
-/// Keeps this thread, and what it starts, on the first core that it may use.
+/// Keeps this thread and its child processes on the first core that it may use.
 pub(super) fn share_a_core() -> io::Result<()> {
     let allowed = sched_getaffinity(None)?;
     let first = (0..CpuSet::MAX_CPU).find(|core| allowed.is_set(*core)).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! The page of `bench loop`: tables of what was measured, and what was asked for.
+//! The page of `bench loop`: tables of the results, and the goals.
 
 use super::echo::{Cell, Shape};
 use super::part::Part;
@@ -7,7 +7,7 @@ use crate::bench::template::{Template, row};
 
 pub(super) const TEXT: Template = Template(include_str!("../../../pages/loop.md"));
 
-/// The section of one shape.
+/// Returns the section of one shape.
 pub(super) fn echo(shape: &Shape) -> Part {
     let numbers = shape
         .cells
@@ -23,13 +23,13 @@ pub(super) fn echo(shape: &Shape) -> Part {
     }
 }
 
-/// The section of the ways to be told.
+/// Returns the section of the trigger modes.
 pub(super) fn triggers(shape: &Shape) -> Part {
     let text = table(shape).replacen("### ", "### Triggers, ", 1).replace("× bare loop", "× level");
     Part::of(text)
 }
 
-/// The table of one shape.
+/// Returns the table of one shape.
 fn table(shape: &Shape) -> String {
     let Shape { connections, active, cells } = shape;
     let line = |cell: &Cell| {
@@ -44,7 +44,7 @@ fn table(shape: &Shape) -> String {
     TEXT.fill("echo", &[("connections", connections), ("active", active), ("rows", &rows)])
 }
 
-/// What was asked for in one shape, and whether it was so.
+/// Returns the goals of one shape, and whether they were met.
 fn shape_goals(shape: &Shape) -> Vec<Goal> {
     let cell = |name: &str| shape.cells.iter().find(|cell| cell.name == name);
     let at = format!("{} connections, {} active", shape.connections, shape.active);
@@ -54,7 +54,7 @@ fn shape_goals(shape: &Shape) -> Vec<Goal> {
         vec![(format!("{at}: at most 1.10 × the bare loop ({by_bare:.2})"), by_bare <= 1.10)];
     for (peer, from) in [("mio", 0), ("tokio", 100), ("libevent", 100)] {
         if let Some(theirs) = cell(peer).filter(|_| shape.connections >= from) {
-            // Within a round: the machine changes its speed from one to the next.
+            // Ratios are taken within a round, because the speed of the machine changes between rounds.
             let ratio = by_bare / theirs.by_bare.median;
             let theirs = theirs.cpu_us.median;
             let text = format!(
@@ -66,7 +66,7 @@ fn shape_goals(shape: &Shape) -> Vec<Goal> {
     goals
 }
 
-/// What was asked for in all parts.
+/// Returns the goals of all parts.
 pub(super) fn goals(parts: &[Part]) -> Vec<Goal> {
     let mut goals: Vec<_> = parts.iter().flat_map(|part| part.goals.iter().cloned()).collect();
     let number = |name: &str| parts.iter().find_map(|part| part.numbers.get(name).copied());
@@ -84,7 +84,7 @@ pub(super) fn goals(parts: &[Part]) -> Vec<Goal> {
 /// The heading of the last section.
 pub(super) const GOALS: &str = "## What was asked for";
 
-/// The page for the documentation.
+/// Returns the page for the documentation.
 pub(super) fn page(parts: &[Part]) -> String {
     let mut made: Vec<&str> = parts.iter().map(|part| part.made.as_str()).collect();
     made.sort_unstable();

@@ -1,20 +1,20 @@
-//! A part of the measurements of the loop: measured by itself, kept, and put on the page with the
-//! others, so that the whole need not be measured anew for one of them.
+//! A part of the measurements of the event loop. It is measured separately, stored, and written to the page together
+//! with the others, so that measuring one part does not require measuring all.
 
 use crate::bench::goals::Goal;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// What a part showed.
+/// The result of a part.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Part {
     /// Its section of the page.
     pub(super) text: String,
-    /// What was asked for.
+    /// The goals.
     pub(super) goals: Vec<Goal>,
-    /// What goals over several parts need.
+    /// The numbers for goals over several parts.
     pub(super) numbers: BTreeMap<String, f64>,
-    /// When, and by which command.
+    /// The date and the command.
     pub(super) made: String,
 }
 
@@ -23,7 +23,7 @@ impl Part {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// As it is kept.
+    /// Returns the stored form.
     pub(super) fn to_text(&self) -> String {
         let Self { text, goals, numbers, made } = self;
         json!({ "text": text, "goals": goals, "numbers": numbers, "made": made }).to_string()

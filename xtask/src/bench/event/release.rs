@@ -1,8 +1,8 @@
-//! The case of row E: a thousand connections, and each is given 64 KiB at once. Its balancer was said to
-//! be 1.3 times as quick by epoll as by select, in the time that clients spent in `send`.
+//! The case of row E: a thousand connections receive 64 KiB each at the same time. The balancer of that case was
+//! reported to be 1.3 times as fast with epoll as with select, by the time that clients spent in `send`.
 //!
-//! Here the kernel takes the bytes on its own: loopback's buffers hold 64 KiB, so `send` need not wait
-//! for the server. Therefore it is also measured when the server has received all, and its CPU time.
+//! Here the kernel accepts the bytes immediately, because the loopback buffers hold 64 KiB, and `send` does not wait
+//! for the server. So the time until the server has received everything and its CPU time are measured too.
 
 use super::page::TEXT;
 use super::part::Part;
@@ -21,12 +21,12 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const CONNECTIONS: usize = 1000;
-/// Bytes that each connection is given.
+/// Bytes per connection.
 const SIZE: usize = 64 << 10;
-/// Times that a server is given them in a round, on new connections each time.
+/// The number of repetitions per round, each with new connections.
 const RELEASES: usize = 5;
 
-/// What one round of one backend showed, for one connection.
+/// The results of one round of one backend, per connection.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sample {
     send_us: f64,
@@ -61,7 +61,7 @@ fn sample(ground: &Ground, backend: &str) -> Result<Sample, Failure> {
     let mut command = Command::new(ground.example("echo"));
     command.args([backend, "discard"]);
     let server = ground.start(command, "release")?;
-    // Buffers and tables that grow once have grown after the first.
+    // After the first repetition, buffers and tables have their final sizes.
     release(&server)?;
     let mut sum = Sample::default();
     for _ in 0..RELEASES {
@@ -74,8 +74,8 @@ fn sample(ground: &Ground, backend: &str) -> Result<Sample, Failure> {
     Ok(sum)
 }
 
-/// A thousand connections that are all accepted are given their bytes, one after the other; then each
-/// waits until the server, which answers nothing, has received all and closes.
+/// Sends the bytes to a thousand accepted connections, one after the other. Then each waits until the server, which
+/// sends no reply, has received everything and closes.
 fn release(server: &Server) -> Result<Sample, Failure> {
     let failed = |error: io::Error| Failure::new(format!("a release: {error}"));
     let open = || process::descriptors(server.process());

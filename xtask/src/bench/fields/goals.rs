@@ -1,10 +1,10 @@
-//! What the store of names and values was meant to reach, and what it did.
+//! The goals of the store of names and values, and the results.
 
 use crate::bench::goals::word;
 use crate::bench::template::row;
 
-/// One measurement under one allocator: nanoseconds of a unit, lower to upper quartile, and the
-/// 99th percentile within the rounds.
+/// One measurement under one allocator: nanoseconds per unit as lower quartile to upper quartile, and the 99th
+/// percentile within the rounds.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     pub(super) task: String,
@@ -19,7 +19,7 @@ impl Line {
     }
 }
 
-/// A goal: what is looked at, what was meant, what was measured, and whether that is it.
+/// A goal: the subject, the goal in words, the measured value, and whether it was met.
 #[derive(Debug, PartialEq)]
 struct Goal {
     what: &'static str,
@@ -28,12 +28,12 @@ struct Goal {
     met: bool,
 }
 
-/// What all goals are held against, under glibc.
+/// The values for all goals, measured under glibc.
 pub(super) struct Measured<'a> {
     pub(super) lines: &'a [Line],
     /// Store, allocations, reallocations, bytes.
     pub(super) allocated: &'a [Vec<String>],
-    /// What, and how many instructions.
+    /// The operation and its number of instructions.
     pub(super) counted: &'a [Vec<String>],
 }
 
@@ -53,7 +53,7 @@ impl Measured<'_> {
         Some(self.ns(task, whole, "1")? - self.ns(task, part, "1")?)
     }
 
-    /// By how much two threads get more done than one.
+    /// Returns how much more two threads do than one.
     fn scaling(&self, task: &str) -> Option<f64> {
         Some(self.ns(task, "Fields", "1")? / self.ns(task, "Fields", "2")?)
     }
@@ -147,7 +147,7 @@ fn goals(of: &Measured<'_>) -> Vec<Goal> {
     all.into_iter().flatten().collect()
 }
 
-/// The goals as a table, those that were missed marked.
+/// Returns the goals as a table in which the missed ones are marked.
 pub(super) fn table(of: &Measured<'_>) -> String {
     let line = |Goal { what, meant, measured, met }: Goal| {
         let digits = if measured.fract() == 0.0 { 0 } else { 2 };

@@ -3,10 +3,10 @@
 use crate::bench::statistics::Quartiles;
 use serde_json::Value;
 
-/// The name of ours among the subjects.
+/// The name of Roadstead among the subjects.
 pub(super) const OURS: &str = "Roadstead";
 
-/// The shape with so many connections.
+/// Returns the shape with this number of connections.
 pub(super) fn row(shapes: &Value, connections: u64) -> Option<&Value> {
     shapes.as_array()?.iter().find(|shape| shape["connections"].as_u64() == Some(connections))
 }
@@ -24,7 +24,7 @@ pub(super) fn median_of(shape: &Value, subject: &str, what: &str) -> Option<f64>
     quartiles(shape, subject, what).map(|quartiles| quartiles.median)
 }
 
-/// CPU time of one divided by that of another, round by round.
+/// Returns the ratio of the CPU times of two subjects, round by round.
 pub(super) fn ratio_of(shape: &Value, over: &str, under: &str) -> Option<Quartiles> {
     let (over, under) = (samples(shape, over, "cpu_us")?, samples(shape, under, "cpu_us")?);
     Some(Quartiles::ratio(&over, &under))

@@ -1,7 +1,7 @@
-//! The goals as they were set before the first measurement, compared with what is stored. Pure.
+//! The goals that were set before the first measurement, compared with the stored results. Pure.
 //!
-//! A goal is never moved to a weaker peer, a weaker configuration of a peer, or a smaller number of
-//! shapes: a goal that is missed is shown as missed.
+//! A goal is never moved to a weaker peer, a weaker configuration of a peer, or a smaller number of shapes: a missed
+//! goal is shown as missed.
 
 use super::figures::{OURS, median_of, ratio_of, row};
 use serde_json::Value;
@@ -11,12 +11,12 @@ const PEERS: [&str; 2] = ["HAProxy", "nginx"];
 
 pub(super) struct Goal {
     pub(super) text: String,
-    /// What was measured, in words.
+    /// The measured value, in words.
     pub(super) measured: String,
     pub(super) met: bool,
 }
 
-/// At most so many times the CPU time of the cheapest of these peers, or of the bare relay.
+/// The maximum ratio to the CPU time of the cheapest of these peers, or of the bare relay.
 struct CpuGoal {
     part: &'static str,
     shape: &'static str,
@@ -46,14 +46,14 @@ impl CpuGoal {
     }
 }
 
-/// In every shape at most so many times the bare relay.
+/// The maximum ratio to the bare relay in every shape.
 const OF_RELAY_MAX: f64 = 1.25;
 const CALLS_MAX: f64 = 4.1;
 /// Fewer than one allocation in a thousand requests counts as none.
 const ALLOCATIONS_MAX: f64 = 0.001;
 const IDLE_BYTES_MAX: f64 = 300.0;
 
-/// All goals of the stored parts; a goal whose numbers are not stored is left out.
+/// Returns all goals of the stored parts. A goal whose numbers are not stored is omitted.
 pub(super) fn all(stored: &[(&str, Value)]) -> Vec<Goal> {
     let part = |name: &str| stored.iter().find(|(part, _)| *part == name).map(|(_, value)| value);
     let mut goals: Vec<Goal> = CPU.iter().filter_map(|goal| cpu(part(goal.part)?, goal)).collect();
@@ -128,7 +128,7 @@ fn allocations(counted: &Value) -> Option<Goal> {
     Some(Goal { text, measured, met: allocations < ALLOCATIONS_MAX })
 }
 
-/// Half of the better of the two.
+/// The goal is half of the better of the two peers.
 fn instructions(counted: &Value) -> Option<Goal> {
     let of = |subject: &str| counted[subject]["instructions"].as_f64();
     let ours = of(OURS)?;
@@ -151,7 +151,7 @@ fn latency(paced: &Value, peer: &str) -> Option<Goal> {
     Some(Goal { text, measured: format!("{ours:.0} and {theirs:.0} µs"), met: ours <= theirs })
 }
 
-/// The peer for which this is least, with the number.
+/// Returns the peer with the lowest number, and the number.
 fn cheapest<'a>(peers: &[&'a str], of: impl Fn(&str) -> Option<f64>) -> Option<(f64, &'a str)> {
     let each = peers.iter().filter_map(|peer| Some((of(peer)?, *peer)));
     each.min_by(|one, other| one.0.total_cmp(&other.0))

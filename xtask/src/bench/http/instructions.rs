@@ -1,5 +1,5 @@
-//! Instructions outside the kernel, and allocations, per request: callgrind's counts for a long run
-//! minus those for a short one. They do not depend on the load of the machine.
+//! User-space instructions and allocations per request, as the difference between a long and a short run under
+//! callgrind. They do not depend on the load of the machine.
 
 use super::running::{Load, Running};
 use super::subject::Subject;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::fs;
 
 const CONNECTIONS: usize = 16;
-/// Sizes of a reply, with the requests of the short and of the long run.
+/// Sizes of a reply, with the numbers of requests of the short and the long run.
 const SIZES: [(usize, [u64; 2]); 3] = [(128, SMALL), (16 << 10, [500, 2500]), (1 << 20, [50, 450])];
 const SMALL: [u64; 2] = [500, 4500];
 /// callgrind counts `rep movsb`, by which glibc copies large blocks, as one instruction per byte.
@@ -34,12 +34,12 @@ pub(super) fn measure(ground: &Ground, all: &[Subject]) -> Result<Value, Failure
     Ok(json!({ "connections": CONNECTIONS, "sizes": sizes }))
 }
 
-/// What a request of 128 bytes takes.
+/// Returns the cost of a request with a reply of 128 bytes.
 pub(super) fn of_a_request(ground: &Ground, subject: &Subject) -> Result<Profile, Failure> {
     between(ground, subject, 128, SMALL)
 }
 
-/// What each request adds between a short and a long run.
+/// Returns the cost per request, from a short and a long run.
 fn between(
     ground: &Ground,
     subject: &Subject,
@@ -51,7 +51,7 @@ fn between(
     Ok(short.of_one_more(count(ground, subject, size, long)?, requests))
 }
 
-/// What a whole run takes.
+/// Returns the cost of a complete run.
 fn count(
     ground: &Ground,
     subject: &Subject,
@@ -60,7 +60,7 @@ fn count(
 ) -> Result<Profile, Failure> {
     let file = ground.folder.join("callgrind.out");
     let out = format!("--callgrind-out-file={}", file.display());
-    // The file of an earlier run would be read as the result of this one.
+    // The file of an earlier run would be read as the result of this run.
     let _ = fs::remove_file(&file);
     let below = ["env", NO_REP_MOVSB, "valgrind", "--tool=callgrind", "-q", &out];
     let running = Running::start(ground, subject, &below)?;
@@ -68,6 +68,6 @@ fn count(
     load.run(&format!("count {CONNECTIONS} {requests}"))?;
     drop(load);
     running.stop()?;
-    // No file is looked at by itself.
+    // No source file is counted separately.
     Profile::read(&file, "\0")
 }

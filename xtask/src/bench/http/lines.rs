@@ -1,4 +1,4 @@
-//! What lines in a pool cost a request: the same data plane with and without them, for `bench
+//! The cost per request of configuration lines in a pool: the same data plane with and without them, for `bench
 //! balance`.
 
 use super::subject::Subject;
@@ -9,22 +9,22 @@ use crate::bench::system_calls;
 use crate::shell::{Failure, Workspace};
 use std::time::Duration;
 
-/// Requests whose system calls are counted.
+/// The number of requests whose system calls are counted.
 const COUNTED: u64 = 8000;
-/// Connections on which they come.
+/// The number of connections for these requests.
 pub(in crate::bench) const CONNECTIONS: usize = 16;
 
-/// Of one request.
+/// The cost of one request.
 #[derive(Clone, Debug)]
 pub(in crate::bench) struct Cost {
-    /// Outside the kernel, by callgrind.
+    /// User-space instructions, counted by callgrind.
     pub(in crate::bench) instructions: f64,
-    /// System calls by strace, but those that wait for events.
+    /// System calls, counted by strace, except those that wait for events.
     pub(in crate::bench) calls: f64,
 }
 
-/// What a request of 128 bytes costs with each of these lines in the pool. All clients bear this
-/// cookie, also where nothing is done with it.
+/// Returns the cost of a request with a reply of 128 bytes for each of these lines in the pool. All clients send this
+/// cookie, even if the pool does not use it.
 pub(in crate::bench) fn cost(
     workspace: &Workspace,
     variants: &[(&str, &str)],

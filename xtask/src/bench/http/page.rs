@@ -1,4 +1,4 @@
-//! The page of `bench http`, made from the stored parts. Pure.
+//! Generates the page of `bench http` from the stored parts. Pure.
 
 use super::figures::{OURS, median_of, quartiles, ratio_of, samples};
 use super::goals;
@@ -10,10 +10,10 @@ use serde_json::Value;
 
 const TEXT: Template = Template(include_str!("../../../pages/http.md"));
 
-/// A subject that opens more server connections than one in so many requests, and more than it has clients, does
-/// not keep them.
+/// A subject does not keep its server connections if it opens more than it has clients and more than one per this
+/// number of requests.
 const KEPT_FROM: f64 = 1000.0;
-/// Above this part of the processors, other programs may have changed the figures.
+/// If other programs used more than this share of the processors, they may have changed the figures.
 const FOREIGN_MAX: f64 = 0.05;
 
 fn names(of: &Value) -> Vec<String> {
@@ -32,12 +32,12 @@ fn number(of: &Value) -> String {
     of.as_f64().map_or_else(|| "–".to_owned(), |of| format!("{of:.0}"))
 }
 
-/// A line for each subject.
+/// Returns a line for each subject.
 fn rows(of: &Value, line: impl Fn(&str) -> String) -> String {
     names(of).iter().map(|name| line(name)).collect()
 }
 
-/// The tables of one part.
+/// Returns the tables of one part.
 pub(super) fn part(name: &str, measured: &Value) -> String {
     let shapes = measured.as_array().into_iter().flatten();
     match name {
@@ -50,7 +50,7 @@ pub(super) fn part(name: &str, measured: &Value) -> String {
     }
 }
 
-/// How a table was measured.
+/// Returns how a table was measured.
 fn made(of: &Value) -> String {
     let made = &of["made"];
     let foreign = Some(foreign(of))
@@ -68,20 +68,20 @@ fn made(of: &Value) -> String {
     )
 }
 
-/// The median part of the processors that other programs used in the windows of a shape.
+/// Returns the median share of the processors that other programs used in the windows of a shape.
 fn foreign(shape: &Value) -> f64 {
     let of = |name| samples(shape, name, "foreign").unwrap_or_default();
     let all: Vec<f64> = names(shape).iter().flat_map(|name| of(name)).collect();
     Quartiles::of(&all).median
 }
 
-/// The requests and the server connections that a subject opened, in all windows of a shape.
+/// Returns the requests, and the server connections that a subject opened, in all windows of a shape.
 fn requests_and_connects(shape: &Value, name: &str) -> (f64, f64) {
     let sum = |what| samples(shape, name, what).unwrap_or_default().iter().sum::<f64>();
     (sum("requests"), sum("connects"))
 }
 
-/// A sentence for each subject that did not keep its server connections in a shape.
+/// Returns a sentence for each subject that did not keep its server connections in a shape.
 fn reconnecting_in(shape: &Value) -> Vec<String> {
     let each = names(shape).into_iter().filter_map(|name| {
         let (requests, connects) = requests_and_connects(shape, &name);
@@ -95,7 +95,7 @@ fn reconnecting_in(shape: &Value) -> Vec<String> {
     each.collect()
 }
 
-/// The same for all stored shapes.
+/// Returns these sentences for all stored shapes.
 pub(super) fn reconnecting(stored: &[(&str, Value)]) -> Vec<String> {
     let shapes = stored.iter().flat_map(|(_, part)| part.as_array().into_iter().flatten());
     let each = shapes.flat_map(|shape| {
@@ -105,7 +105,7 @@ pub(super) fn reconnecting(stored: &[(&str, Value)]) -> Vec<String> {
     each.collect()
 }
 
-/// CPU time per request, of it outside the kernel, the part of its core, requests per second, and server
+/// Returns CPU time per request, its part in user space, the share of the core, requests per second, and server
 /// connections per 1,000 requests.
 fn cells(shape: &Value, name: &str) -> [String; 5] {
     let sum = |what| samples(shape, name, what).unwrap_or_default().iter().sum::<f64>();
@@ -221,7 +221,7 @@ fn instructions(measured: &Value) -> String {
     TEXT.fill("instructions", &[("connections", &measured["connections"]), ("rows", &rows)])
 }
 
-/// The page for the documentation, with the versions of HAProxy and nginx.
+/// Returns the page for the documentation, with the versions of HAProxy and nginx.
 pub(super) fn page([haproxy, nginx]: &[String; 2], stored: &[(&str, Value)]) -> String {
     let shapes = stored.iter().flat_map(|(_, part)| part.as_array().into_iter().flatten());
     let most = shapes.map(foreign).fold(0.0, f64::max);

@@ -1,6 +1,6 @@
-//! A proxy with the server behind it and the clients in front of it.
+//! A running proxy with its server and its clients.
 //!
-//! All processes of the proxy have one core for themselves; the server and the clients share the other.
+//! All processes of the proxy use one core; the server and the clients share the other.
 
 use super::subject::Subject;
 use crate::bench::child::{Child, wait_until};
@@ -11,7 +11,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{ChildStdout, Command};
 
-/// A proxy that runs.
+/// A running proxy.
 #[derive(Debug)]
 pub(super) struct Running {
     proxy: Child,
@@ -21,7 +21,8 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Starts it with its server, below these words if there are any (a tool that looks on).
+    /// Starts the proxy with its server. `below` is the command line of a tool that observes the proxy, if there is
+    /// one.
     pub(super) fn start(
         ground: &Ground,
         subject: &Subject,
@@ -53,17 +54,17 @@ impl Running {
         Ok(running)
     }
 
-    /// All its processes: a master or supervisor is part of what it costs.
+    /// Returns all processes of the proxy, including the master or supervisor, because it belongs to the cost.
     pub(super) fn processes(&self) -> Vec<u32> {
         self.proxy.family()
     }
 
-    /// The process of the server behind it.
+    /// Returns the process of the server.
     pub(super) fn origin(&self) -> u32 {
         self.origin.process()
     }
 
-    /// How many connections the server behind it has accepted so far.
+    /// Returns the number of connections that the server has accepted so far.
     pub(super) fn accepted(&self) -> Result<u64, Failure> {
         let ask = || -> io::Result<String> {
             let mut stream = TcpStream::connect(&self.origin.address)?;
@@ -82,24 +83,24 @@ impl Running {
         number.ok_or_else(|| Failure::new(format!("the server has no count: {reply:?}")))
     }
 
-    /// Ends it and waits for that, so that a tool can write what it counted.
+    /// Stops the proxy and waits for its end, so that a tool can write its counts.
     pub(super) fn stop(self) -> Result<(), Failure> {
         self.proxy.stop()
     }
 }
 
 fn free_port() -> io::Result<u16> {
-    // Nobody else binds ports in the moment between this and the proxy's own bind.
+    // No other process binds ports between this call and the bind of the proxy.
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 
-/// What a window showed.
+/// The results of a window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Done {
     pub(super) requests: f64,
     pub(super) p50_us: f64,
     pub(super) p99_us: f64,
-    /// By how much the median request was sent too late.
+    /// The delay with which the median request was sent.
     pub(super) late_us: f64,
 }
 
@@ -115,7 +116,7 @@ impl Load {
         self.child.id()
     }
 
-    /// Connects so many clients, each of which was answered once.
+    /// Opens this number of connections. Each has received one reply.
     pub(super) fn start(
         ground: &Ground,
         running: &Running,
@@ -133,12 +134,12 @@ impl Load {
         Ok(load)
     }
 
-    /// Has something done.
+    /// Runs a command of the load.
     pub(super) fn run(&mut self, words: &str) -> Result<Done, Failure> {
         self.run_watched(words, || Ok(())).map(|(done, _)| done)
     }
 
-    /// The same; `look` is called when it begins and when it ends.
+    /// Does the same; `look` is called at the beginning and at the end.
     pub(super) fn run_watched<T>(
         &mut self,
         words: &str,

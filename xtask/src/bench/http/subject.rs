@@ -1,36 +1,36 @@
-//! The proxies, with their configurations.
+//! The proxies with their configurations.
 
 use crate::bench::ground::Ground;
 use crate::shell::{self, Failure};
 
-/// What is measured: a command with its configuration, if it has one.
+/// A measured subject: a command with its configuration, if it has one.
 #[derive(Clone, Debug)]
 pub(super) struct Subject {
     pub(super) name: String,
     words: Vec<String>,
-    /// The text of a configuration, and where it is written.
+    /// The text of a configuration, and its file.
     pub(super) config: Option<(String, String)>,
-    /// What runs in place of the command below a tool that cannot follow its processes.
+    /// The replacement for the command below a tool that cannot follow its processes.
     below_tool: Option<Vec<String>>,
     /// The processors that it may use.
     pub(super) cores: &'static str,
-    /// A cookie that its clients bear, and take from replies.
+    /// A cookie that its clients send, and take from replies.
     pub(super) cookie: Option<&'static str>,
 }
 
-/// The processor of a proxy alone, and all of them.
+/// The processor for a proxy alone, and all processors.
 const ALONE: &str = "0";
 const ALL: &str = "0,1";
 
 /// The name of HAProxy without splicing.
 pub(super) const COPYING: &str = "HAProxy without splice";
 
-/// The subjects that are always there, ours last.
+/// Returns the standard subjects, with Roadstead last.
 pub(super) fn all(ground: &Ground) -> Result<Vec<Subject>, Failure> {
     let relay = ground.example("http_relay").display().to_string();
     let roadstead = ground.roadstead().display().to_string();
-    // Valgrind does not support `pidfd_open`, by which the supervisor is watched, and cannot start it
-    // from /proc/self/exe. This is the same data plane without a supervisor.
+    // Valgrind does not support `pidfd_open`, by which the supervisor is watched, and cannot start the supervisor from
+    // /proc/self/exe. This program is the same data plane without a supervisor.
     let plain = ground.example("serve_file").display().to_string();
     let (nginx, ours) = (peer(ground, "nginx.conf")?, peer(ground, "roadstead-http.toml")?);
     Ok(vec![
@@ -45,12 +45,13 @@ pub(super) fn all(ground: &Ground) -> Result<Vec<Subject>, Failure> {
     ])
 }
 
-/// HAProxy that copies what the others splice: what splicing is worth to it.
+/// Returns HAProxy with copying instead of splicing, to show the gain from splicing.
 pub(super) fn copying(ground: &Ground) -> Result<Subject, Failure> {
     haproxy(ground, COPYING, "")
 }
 
-/// HAProxy as master and worker; below a tool as one process, because its master executes itself again.
+/// Returns HAProxy with a master and a worker. Below a tool it runs as one process, because its master executes itself
+/// again.
 fn haproxy(ground: &Ground, name: &str, splice: &str) -> Result<Subject, Failure> {
     let file = if splice.is_empty() { "haproxy-copying.cfg" } else { "haproxy.cfg" };
     let text = peer(ground, "haproxy.cfg")?.replace("@SPLICE@", splice);
@@ -58,12 +59,12 @@ fn haproxy(ground: &Ground, name: &str, splice: &str) -> Result<Subject, Failure
     Ok(subject.below_tool(&["haproxy", "-db", "-f"]))
 }
 
-/// The text of a file in `xtask/peers`.
+/// Returns the text of a file in `xtask/peers`.
 fn peer(ground: &Ground, name: &str) -> Result<String, Failure> {
     shell::read(&ground.root.join("xtask/peers").join(name))
 }
 
-/// Ours on one shard, and on two, each with all processors, which its server and its clients share.
+/// Returns Roadstead with one shard and with two, each with all processors, which its server and its clients share.
 pub(super) fn on_shards(ground: &Ground) -> Result<Vec<Subject>, Failure> {
     let text = peer(ground, "roadstead-http.toml")?;
     let roadstead = ground.roadstead().display().to_string();
@@ -77,14 +78,14 @@ pub(super) fn on_shards(ground: &Ground) -> Result<Vec<Subject>, Failure> {
 }
 
 impl Subject {
-    /// A command without a configuration.
+    /// Returns a subject without a configuration.
     fn plain(name: &str, words: &[&str]) -> Self {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
         let name = name.to_owned();
         Self { name, words, config: None, below_tool: None, cores: ALONE, cookie: None }
     }
 
-    /// `NAME=COMMAND`.
+    /// Parses `NAME=COMMAND`.
     pub(super) fn given(text: &str) -> Result<Self, Failure> {
         let (name, command) = text
             .split_once('=')
@@ -92,8 +93,8 @@ impl Subject {
         Ok(Self::plain(name, &command.split_whitespace().collect::<Vec<_>>()))
     }
 
-    /// Our data plane without the daemon around it, with these lines in its pool, and clients that
-    /// bear this cookie.
+    /// Returns our data plane without the rest of the daemon, with these lines in its pool, and with clients that send
+    /// this cookie.
     pub(super) fn ours(
         ground: &Ground,
         (name, lines): (&str, &str),
@@ -106,21 +107,21 @@ impl Subject {
         Ok(Self { cookie: Some(cookie), ..subject })
     }
 
-    /// The last word of the command is its configuration.
+    /// Adds a configuration. Its file becomes the last argument of the command.
     fn configured(mut self, ground: &Ground, file: &str, text: String) -> Self {
         let file = ground.folder.join(file).display().to_string();
         self.words.push(file.clone());
         Self { config: Some((text, file)), ..self }
     }
 
-    /// The same with another command below a tool, which gets the same configuration.
+    /// Sets another command for use below a tool, with the same configuration.
     fn below_tool(mut self, words: &[&str]) -> Self {
         let words = words.iter().map(|word| (*word).to_owned());
         self.below_tool = Some(words.chain(self.words.last().cloned()).collect());
         self
     }
 
-    /// Its command, or what runs in its place below a tool.
+    /// Returns the command, or its replacement below a tool.
     pub(super) fn command(&self, below_tool: bool) -> &[String] {
         self.below_tool.as_ref().filter(|_| below_tool).unwrap_or(&self.words)
     }

@@ -11,30 +11,30 @@ use serde_json::{Map, Value, json};
 use std::thread;
 use std::time::Duration;
 
-/// Connections, active ones, bytes of a reply.
+/// Connections, active connections, bytes of a reply.
 pub(super) type Shape = (usize, usize, usize);
 
-/// Connections, requests of a window in which system calls are counted.
+/// Connections, and requests of a window in which system calls are counted.
 const COUNTED: (usize, u64) = (64, 8000);
-/// Connections whose memory is measured.
+/// The number of connections whose memory is measured.
 const IDLE: usize = 9000;
-/// A window is at least so long for each active client, so that each is answered several times.
+/// The minimum window per active client, so that each is answered several times.
 const WINDOW_A_CLIENT: Duration = Duration::from_micros(250);
-/// Clients when latencies are compared.
+/// The number of clients for the comparison of latencies.
 const PACED: usize = 64;
-/// The least window when latencies are compared: a 99th percentile needs many requests.
+/// The minimum window for the comparison of latencies: a 99th percentile needs many requests.
 const PACED_MIN: Duration = Duration::from_secs(2);
 
 /// A proxy with its clients.
 type Started = (Running, Load);
 
-/// How a part was measured, for the page.
+/// Returns how a part was measured, for the page.
 fn made(ground: &Ground, window: Duration) -> Value {
     let Ground { rounds, seed, .. } = ground;
     json!({ "rounds": rounds, "window_ms": window.as_millis(), "seed": seed, "date": date() })
 }
 
-/// Starts all subjects; `warm` is done with each.
+/// Starts all subjects; `warm` is called for each.
 fn start(
     ground: &Ground,
     subjects: &[Subject],
@@ -50,7 +50,7 @@ fn start(
     subjects.iter().map(each).collect()
 }
 
-/// All rounds of these subjects, which are then stopped: the samples of each.
+/// Runs all rounds of these subjects and stops them. Returns the samples of each.
 fn sampled(
     ground: &Ground,
     name: &str,
@@ -67,7 +67,7 @@ fn sampled(
     Ok(names.zip(samples.into_iter().map(Value::Array)).collect::<Map<_, _>>().into())
 }
 
-/// CPU time in each shape, in rounds: in each, every subject has one window, in random order.
+/// Measures CPU time in each shape, in rounds: in each round every subject has one window, in random order.
 pub(super) fn shapes(
     ground: &Ground,
     subjects: &[Subject],
@@ -90,13 +90,13 @@ pub(super) fn shapes(
     shapes.iter().map(each).collect::<Result<_, _>>().map(Value::Array)
 }
 
-/// What is read before and after a window.
+/// Values that are read before and after a window.
 struct Look {
     /// CPU time of all processes of the proxy.
     cpu_ns: u64,
     user: u64,
     system: u64,
-    /// CPU time of everything that belongs to the measurement, this process included.
+    /// CPU time of all processes of the measurement, including this one.
     ours_ns: u64,
     /// CPU time of the whole machine.
     busy_ns: u64,
@@ -140,7 +140,7 @@ fn window(
     }))
 }
 
-/// Latencies at the same pace for all: half of what the slowest of them does.
+/// Measures latencies at the same rate for all: half of the rate of the slowest.
 pub(super) fn paced(ground: &Ground, subjects: &[Subject]) -> Result<Value, Failure> {
     let length = ground.window.max(PACED_MIN);
     let mut weakest = f64::INFINITY;
@@ -163,12 +163,12 @@ pub(super) fn paced(ground: &Ground, subjects: &[Subject]) -> Result<Value, Fail
     Ok(json!({ "rate": rate, "connections": PACED, "subjects": samples, "made": made }))
 }
 
-/// Memory of connections that were answered once and are idle, of all processes of a proxy.
+/// Measures the memory of idle connections that received one reply, over all processes of a proxy.
 pub(super) fn memory(ground: &Ground, all: &[Subject]) -> Result<Value, Failure> {
     let mut subjects = Map::new();
     for subject in all {
         let running = Running::start(ground, subject, &[])?;
-        // It has served: what it needs once is not the price of a connection.
+        // The proxy serves requests first, so that its fixed cost is not counted per connection.
         let first = Load::start(ground, &running, 128, 1)?;
         let proxy = running.processes();
         let before = process::sum(&proxy, process::memory)?;
@@ -186,7 +186,7 @@ pub(super) fn memory(ground: &Ground, all: &[Subject]) -> Result<Value, Failure>
     Ok(json!({ "connections": IDLE, "subjects": subjects }))
 }
 
-/// System calls of a request.
+/// Measures system calls per request.
 pub(super) fn calls(ground: &Ground, all: &[Subject]) -> Result<Value, Failure> {
     let (connections, requests) = COUNTED;
     let mut sizes = Map::new();
@@ -205,7 +205,7 @@ pub(super) fn calls(ground: &Ground, all: &[Subject]) -> Result<Value, Failure> 
     Ok(Value::Object(sizes))
 }
 
-/// The system calls of so many requests, when pools and caches are filled.
+/// Counts the system calls of this number of requests, after pools and caches were filled.
 pub(super) fn counted(
     ground: &Ground,
     subject: &Subject,

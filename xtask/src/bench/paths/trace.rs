@@ -1,4 +1,4 @@
-//! Which files of the data plane a request passes through, and how often its exchange is looked up.
+//! Lists the files of the data plane that a request passes through, and counts the lookups of its exchange.
 
 use crate::bench::callgrind;
 use crate::shell::{Failure, Workspace};
@@ -8,11 +8,11 @@ use std::process::Command;
 
 /// The crates of the data plane.
 const CRATES: [&str; 6] = ["flow", "frontend", "engine", "backend", "gateway", "observe"];
-/// The paths that are traced: one for each way of a request.
+/// The traced paths: one for each kind of path of a request.
 const TRACED: [&str; 3] = ["small", "line", "row"];
-/// Requests of the two runs whose difference counts.
+/// The numbers of requests of the two runs whose difference counts.
 const REQUESTS: [u32; 2] = [64, 192];
-/// Functions that find an exchange by its id.
+/// Functions that look up an exchange by its id.
 const LOOKUPS: [&str; 4] = [
     "exchanges::Exchanges::close",
     "exchanges::Exchanges::close_if",
@@ -39,12 +39,12 @@ pub(super) fn print(workspace: &Workspace, only: Option<&str>) -> Result<(), Fai
     Ok(())
 }
 
-/// What was executed in one run.
+/// The counts of one run.
 #[derive(Debug, Default)]
 struct Counts {
     /// Instructions of each file of the data plane.
     files: BTreeMap<String, f64>,
-    /// Calls of functions that find an exchange.
+    /// Calls of functions that look up an exchange.
     lookups: f64,
 }
 
@@ -61,7 +61,7 @@ fn count(
     Ok(read(&text))
 }
 
-/// Reads callgrind's format: a name stands only where its number first occurs.
+/// Parses callgrind's format: a name is written only where its number first occurs.
 fn read(text: &str) -> Counts {
     let mut counts = Counts::default();
     let (mut files, mut functions) = (BTreeMap::new(), BTreeMap::new());
@@ -105,14 +105,14 @@ fn read(text: &str) -> Counts {
     counts
 }
 
-/// The name of a file below `crates/`, if it is one of the data plane.
+/// Returns the path of a file below `crates/`, if it belongs to the data plane.
 fn of_data_plane(name: &str) -> Option<String> {
     let (_, inside) = name.trim().rsplit_once("crates/")?;
     let (krate, file) = inside.split_once("/src/")?;
     CRATES.contains(&krate).then(|| format!("{krate}/src/{file}"))
 }
 
-/// Whether a function finds an exchange. Names may end in a hash.
+/// Returns whether a function looks up an exchange. Names may end in a hash.
 fn finds_an_exchange(name: &str) -> bool {
     let name = name.trim();
     let name = name.rsplit_once("::h").filter(|(_, hash)| hash.len() == 16).map_or(name, |it| it.0);

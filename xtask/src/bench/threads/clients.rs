@@ -20,12 +20,12 @@ pub(super) struct Clients {
     to: SocketAddr,
     /// Bytes of a reply.
     size: usize,
-    /// Each connection with what it has received.
+    /// Each connection with the number of received bytes.
     connections: Vec<(OwnedFd, usize)>,
     room: Vec<u8>,
 }
 
-/// Leaves the first processor to the servers, where there is another.
+/// Leaves the first processor to the servers, if there is another.
 pub(super) fn pin() -> Result<(), Failure> {
     let processors = available_parallelism().map_or(1, Into::into);
     if processors < 2 {
@@ -60,7 +60,7 @@ impl Clients {
         Ok(socket)
     }
 
-    /// Goes on for that long: how many replies were complete.
+    /// Runs for this time. Returns the number of complete replies.
     pub(super) fn serve_for(&mut self, window: Duration) -> io::Result<u64> {
         let (begun, mut replies) = (Instant::now(), 0);
         let mut reports = Vec::with_capacity(256);
@@ -80,7 +80,7 @@ impl Clients {
         Ok(replies)
     }
 
-    /// Receives what is there. True when it was the end of a whole reply.
+    /// Receives the available bytes. Returns `true` at the end of a complete reply.
     fn receive(&mut self, place: usize) -> io::Result<bool> {
         loop {
             let (connection, received) = &mut self.connections[place];

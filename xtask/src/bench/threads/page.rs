@@ -1,5 +1,4 @@
-//! The page of `bench threads`: tables of what was measured, what was asked for, and the questions
-//! that the original left open.
+//! The page of `bench threads`: tables of the results, the goals, and the questions that the original left open.
 
 use super::super::goals::{Goal, list};
 use super::super::statistics::{Quartiles, thousands};
@@ -16,11 +15,11 @@ pub(super) const CONNECTION: &str = "thread per connection";
 pub(super) const MIXIN: &str = "Python, ThreadingMixIn";
 pub(super) const PYTHON_POOL: &str = "Python, pool";
 
-/// All servers, as the columns of the page have them.
+/// All servers, in the order of the columns of the page.
 pub(super) const NAMES: [&str; 9] =
     [BARE, LOOP, HANDLER, POOL, CONNECTION, "threadpool", "rayon", MIXIN, PYTHON_POOL];
 
-/// Up to here the work is the connection's, above it the bytes'.
+/// Up to these sizes the connection dominates the cost, and above them the bytes.
 pub(super) const SMALL: &[usize] = &[0, 1024, 3072, 7168, 15_360];
 pub(super) const LARGE: &[usize] =
     &[31_744, 64_512, 130_048, 261_120, 523_264, 1_047_552, 2_096_128];
@@ -31,10 +30,10 @@ struct Cell {
     cpu: Vec<f64>,
 }
 
-/// One number of each round.
+/// Selects one number of each round.
 type What = fn(&Cell) -> &[f64];
 
-/// What is stored of all parts.
+/// The stored results of all parts.
 pub(super) struct Measured {
     /// By size, then in the order of the names.
     sizes: Vec<(usize, Vec<Cell>)>,
@@ -54,13 +53,13 @@ impl Measured {
         Self { sizes: small.chain(large).collect(), stored: stored.clone() }
     }
 
-    /// What the example `submit` has measured.
+    /// Returns the results of the example `submit`.
     fn submit(&self, kind: &str, who: &str) -> Vec<f64> {
         numbers(&self.stored["submit"][format!("{kind}_{who}")])
     }
 }
 
-/// Quartiles of `what` of one server over another's, round by round.
+/// Returns quartiles of the ratio of `what` between two servers, round by round.
 fn ratio(cells: &[Cell], of: &str, over: &str, what: What) -> Quartiles {
     let cell = |name: &str| cells.iter().zip(NAMES).find(|(_, it)| *it == name);
     let samples = |name| cell(name).map(|(cell, _)| what(cell)).unwrap_or_default();
@@ -79,7 +78,7 @@ fn cpu(cell: &Cell) -> &[f64] {
     &cell.cpu
 }
 
-/// Lines of a table, one for each size.
+/// Returns the lines of a table, one for each size.
 fn rows(measured: &Measured, cells: impl Fn(&[Cell]) -> Vec<Quartiles>, digits: usize) -> String {
     let line = |(size, all): &(usize, Vec<Cell>)| {
         let size = std::iter::once(thousands(*size as f64));
@@ -89,13 +88,13 @@ fn rows(measured: &Measured, cells: impl Fn(&[Cell]) -> Vec<Quartiles>, digits: 
     measured.sizes.iter().map(line).collect()
 }
 
-/// One number of all servers, times this.
+/// Returns a table of one number of all servers, multiplied by `scale`.
 fn table(measured: &Measured, what: What, scale: f64) -> String {
     let cell = |cell: &Cell| Quartiles::of_each(what(cell), |value| value * scale);
     rows(measured, |cells| cells.iter().map(cell).collect(), 1)
 }
 
-/// What was asked for, and whether it was so.
+/// Returns the goals, and whether they were met.
 pub(super) fn goals(measured: &Measured) -> Vec<Goal> {
     let mut goals = Vec::new();
     for (size, cells) in measured.sizes.iter().filter(|(size, _)| *size <= 16 << 10) {
@@ -130,7 +129,7 @@ pub(super) fn goals(measured: &Measured) -> Vec<Goal> {
     goals
 }
 
-/// From a submit to the begin of its job by the pool and by a bare channel, and their ratio.
+/// Returns the time from a submit to the start of its job, for the pool and for a bare channel, and their ratio.
 fn submit(measured: &Measured, kind: &str) -> [Quartiles; 3] {
     let [pool, bare] = ["pool", "bare"].map(|who| measured.submit(kind, who));
     [Quartiles::of(&pool), Quartiles::of(&bare), Quartiles::ratio(&pool, &bare)]
@@ -146,7 +145,7 @@ const RATIOS: [(&str, &str, What); 6] = [
     (POOL, CONNECTION, rate),
 ];
 
-/// Those that answer the question of the original: both pools over a thread for each request.
+/// The ratios that answer the question of the original: both pools against a thread for each request.
 const ORIGINAL: [(&str, &str, What); 2] = [(PYTHON_POOL, MIXIN, rate), (POOL, CONNECTION, rate)];
 
 fn ratios(measured: &Measured, columns: &[(&str, &str, What)]) -> String {
@@ -188,7 +187,7 @@ pub(super) fn page(command: &str, measured: &Measured) -> String {
     )
 }
 
-/// From which size on the pool of Python serves no more than a tenth more.
+/// Returns the size from which Python's pool serves at most 10 % more.
 fn meeting(measured: &Measured) -> String {
     let is_same =
         |(_, cells): &&(usize, Vec<Cell>)| ratio(cells, PYTHON_POOL, MIXIN, rate).median <= 1.1;

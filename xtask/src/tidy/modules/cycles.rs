@@ -1,8 +1,8 @@
 //! Import cycles between the files of one crate.
 //!
-//! A module may use its child, so each parent counts as using its children, and a child that uses its
-//! parent closes a cycle. A child that only holds `impl` blocks of a type counts as one module with the
-//! file that defines the type, if that file is above it or beside it.
+//! A module may use its child, so each parent counts as using its children, and a child that uses its parent closes a
+//! cycle. A child that only contains `impl` blocks of a type counts as one module with the file that defines the type,
+//! if that file is above it or beside it.
 
 use super::graph::{self, Graph};
 use super::names::{Names, Target};
@@ -14,7 +14,7 @@ use std::fmt::Write;
 /// Uses of one file by another: the line and the item of each.
 type Uses = BTreeMap<(usize, usize), Vec<(usize, String)>>;
 
-/// The files of a crate and what they use of each other.
+/// The files of a crate and their uses of each other.
 #[derive(Debug)]
 pub(super) struct Imports<'a> {
     tree: &'a Tree,
@@ -26,9 +26,9 @@ pub(super) struct Imports<'a> {
 /// A strongly connected component.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Component {
-    /// What is in the cycle: files, or folders with the files in them.
+    /// The members of the cycle: files, or folders with their files.
     pub(super) members: Vec<usize>,
-    /// For people: the members and the shortest cycle.
+    /// The members and the shortest cycle, as text for people.
     pub(super) text: String,
 }
 
@@ -58,7 +58,7 @@ impl<'a> Imports<'a> {
         Self { tree, parts, files, uses }
     }
 
-    /// Cycles between files, where a type and the parts of its `impl` count as one.
+    /// Returns the cycles between files. A type and the parts of its `impl` count as one file.
     pub(super) fn file_cycles(&self) -> Vec<Component> {
         let mut graph = Graph::new();
         for (from, to) in self.uses.keys() {
@@ -84,8 +84,8 @@ impl<'a> Imports<'a> {
             .collect()
     }
 
-    /// Cycles between modules of one parent, each taken with all that is below it, where no cycle
-    /// between files shows them.
+    /// Returns the cycles between modules of one parent, each with everything below it, unless they appear as cycles
+    /// between files.
     pub(super) fn folder_cycles(&self) -> Vec<Component> {
         let known = self.file_cycles();
         let mut found = Vec::new();
@@ -121,7 +121,7 @@ impl<'a> Imports<'a> {
         }
     }
 
-    /// The child of `parent` that a file is or is below of.
+    /// Returns the child of `parent` that is this file or contains it.
     fn child_above(&self, parent: usize, file: usize) -> Option<usize> {
         let line = self.tree.line_of(file);
         let place = line.iter().position(|one| *one == parent)?;
@@ -147,7 +147,7 @@ impl<'a> Imports<'a> {
         text
     }
 
-    /// Every use of one member of a component by another, one line each.
+    /// Returns every use of one member of a component by another, one line each.
     pub(super) fn all_uses(&self, component: &Component) -> Vec<String> {
         let inside = |file: usize| component.members.contains(&self.parts.module_of(file));
         let outer = self.uses.iter().filter(|((from, to), _)| {
@@ -173,7 +173,7 @@ impl<'a> Imports<'a> {
     }
 }
 
-/// A macro that is in scope by a path, or because its text comes earlier.
+/// Resolves a macro that is in scope by a path, or because its definition comes earlier in the text.
 fn textual_macro(tree: &Tree, names: &Names<'_>, module: usize, path: &[String]) -> Vec<Target> {
     let found = names.resolve(module, path);
     if !found.is_empty() {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// Nodes with their targets.
 pub(super) type Graph = BTreeMap<usize, BTreeSet<usize>>;
 
-/// The strongly connected components of two nodes or more, each sorted, in order of their first node.
+/// Returns the strongly connected components of two or more nodes, each sorted, in the order of their first node.
 pub(super) fn components(graph: &Graph) -> Vec<Vec<usize>> {
     let reach: BTreeMap<usize, BTreeSet<usize>> =
         graph.keys().map(|node| (*node, reached(graph, *node))).collect();
@@ -23,7 +23,7 @@ pub(super) fn components(graph: &Graph) -> Vec<Vec<usize>> {
     found
 }
 
-/// The nodes that can be reached from one in a step or more.
+/// Returns the nodes that can be reached from a node in one or more steps.
 fn reached(graph: &Graph, from: usize) -> BTreeSet<usize> {
     let mut seen = BTreeSet::new();
     let mut open = vec![from];
@@ -37,7 +37,7 @@ fn reached(graph: &Graph, from: usize) -> BTreeSet<usize> {
     seen
 }
 
-/// The shortest cycle through nodes of a component: each node once, in order.
+/// Returns the shortest cycle through nodes of a component: each node once, in order.
 pub(super) fn shortest_cycle(graph: &Graph, component: &[usize]) -> Vec<usize> {
     let cycles = component.iter().filter_map(|node| cycle_through(graph, component, *node));
     cycles.min_by_key(Vec::len).unwrap_or_default()

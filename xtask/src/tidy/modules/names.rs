@@ -1,32 +1,32 @@
-//! Resolves a path to the file that defines what it names; re-exports are followed.
+//! Resolves a path to the file that defines the named item. Re-exports are followed.
 
 use super::tree::{Kind, Tree};
 use std::collections::HashSet;
 
-/// What a path names.
+/// The target of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
-    /// A module as such: naming it uses nothing of it.
+    /// A module. Naming a module does not count as using its items.
     Module(usize),
-    /// A definition of a module, by its index; for an enum's variant, the enum.
+    /// A definition of a module, by its index; for a variant of an enum, the enum.
     Definition(usize, usize),
-    /// A name that the module has, but not in its text: a macro makes it.
+    /// A name that a macro in the module defines, so it does not appear as a definition in the text.
     Made(usize),
 }
 
-/// Where a name can be looked up.
+/// Looks up names.
 #[derive(Debug)]
 pub(super) struct Names<'a> {
     tree: &'a Tree,
 }
 
-/// A name that is being looked up, so that imports in a circle end.
+/// The names that are being looked up, so that circular imports end.
 type Seen = HashSet<(usize, String)>;
 
-/// The result of one look-up.
+/// The result of one lookup.
 enum Found {
     Here(Vec<Target>),
-    /// It comes from a crate that is not of this workspace.
+    /// The name comes from a crate outside this workspace.
     Elsewhere,
     Nowhere,
 }
@@ -36,7 +36,7 @@ impl<'a> Names<'a> {
         Self { tree }
     }
 
-    /// Everything that a path can name in the scope of a module; nothing if it is foreign.
+    /// Returns everything that a path can name in the scope of a module, or nothing if it is foreign.
     pub(super) fn resolve(&self, module: usize, path: &[String]) -> Vec<Target> {
         match self.path(module, path, &mut Seen::new()) {
             Found::Here(targets) => targets,
@@ -44,7 +44,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The file in which a target is defined.
+    /// Returns the file in which a target is defined.
     pub(super) fn file_of(&self, target: Target) -> Option<usize> {
         match target {
             Target::Module(_) => None,
@@ -76,7 +76,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// After a `super`, another may follow.
+    /// Resolves the rest after a `super`, which may be another `super`.
     fn above(&self, module: usize, rest: &[String], seen: &mut Seen) -> Found {
         if rest.first().is_some_and(|next| next == "super") {
             self.path(module, rest, seen)
@@ -85,7 +85,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// A path that begins with the name of a crate.
+    /// Resolves a path that begins with the name of a crate.
     fn foreign(&self, name: &str, rest: &[String], seen: &mut Seen) -> Found {
         let ours = self.tree.crates.iter().find(|one| one.is_library && one.name == name);
         match ours {
@@ -109,7 +109,7 @@ impl<'a> Names<'a> {
         if rest.is_empty() {
             return Found::Here(targets);
         }
-        // What follows the name of a type is its own; only a module is looked into.
+        // A name after a type belongs to the type. Only modules are searched.
         let inner = targets.iter().find_map(|target| match target {
             Target::Module(module) => Some(*module),
             Target::Definition(..) | Target::Made(_) => None,
@@ -129,7 +129,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// A name in the scope of a module, or visible in it from outside.
+    /// Looks up a name in the scope of a module, or one that is visible in it from outside.
     fn name(&self, module: usize, name: &str, seen: &mut Seen) -> Found {
         if !seen.insert((module, name.to_owned())) {
             return Found::Nowhere;
@@ -154,7 +154,7 @@ impl<'a> Names<'a> {
         for import in scope.imports.iter().filter(|one| one.name.as_deref() == Some(name)) {
             match self.path(module, &import.path, seen) {
                 Found::Here(found) => targets.extend(found),
-                // A crate's own name leads into it.
+                // The name of a crate refers to its root.
                 Found::Nowhere if import.path.len() == 1 => {
                     match self.foreign(&import.path[0], &[], seen) {
                         Found::Here(found) => targets.extend(found),
@@ -192,11 +192,11 @@ impl<'a> Names<'a> {
                 Found::Nowhere => {}
             }
         }
-        // What a foreign `*` brings is not known.
+        // The names that a foreign `*` imports are unknown.
         if is_foreign { Found::Elsewhere } else { Found::Nowhere }
     }
 
-    /// A name that `target::*` brings.
+    /// Looks up a name that `target::*` imports.
     fn inside(&self, target: Target, name: &str, seen: &mut Seen) -> Found {
         match target {
             Target::Module(module) => self.name(module, name, seen),

@@ -1,12 +1,12 @@
-//! Which files count as one module: the file of a type, and the files that only hold parts of its `impl`.
+//! Determines which files count as one module: the file of a type, and the files that only contain parts of its `impl`.
 //!
-//! Such a part has `impl` blocks of types that one file above it or beside it defines, and besides them
-//! nothing that another file can name.
+//! Such a part contains `impl` blocks of types that one file above it or beside it defines, and no other item that
+//! another file can name.
 
 use super::names::Names;
 use super::tree::Tree;
 
-/// For each file, the file of which it is a part: itself, if it is none.
+/// For each file, the file of which it is a part, or the file itself.
 #[derive(Debug)]
 pub(super) struct Parts {
     whole: Vec<usize>,
@@ -17,10 +17,11 @@ impl Parts {
         Self { whole: (0..tree.files.len()).map(|file| whole(tree, names, file)).collect() }
     }
 
-    /// The file that stands for the module to which a file belongs.
+    /// Returns the file that represents the module of a file.
     pub(super) fn module_of(&self, file: usize) -> usize {
         let mut at = file;
-        // A step leads up, or beside to a file that others can name and that is therefore no part.
+        // Each step leads up, or beside to a file with items that other files can name, which is therefore not a part.
+        // So the loop ends.
         while self.whole[at] != at {
             at = self.whole[at];
         }
@@ -28,7 +29,7 @@ impl Parts {
     }
 }
 
-/// The file whose type's `impl` this file carries a part of, or the file itself.
+/// Returns the file that defines the type whose `impl` this file continues, or the file itself.
 fn whole(tree: &Tree, names: &Names<'_>, file: usize) -> usize {
     let source = &tree.files[file];
     let (Some(parent), false) = (tree.parent_file(file), source.offers) else { return file };

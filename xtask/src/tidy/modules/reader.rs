@@ -1,4 +1,4 @@
-//! Reads one file with `syn` into the tree, and the files that it declares.
+//! Reads a file with `syn` into the tree, and then the files that it declares.
 
 use super::tokens;
 use super::tree::{Crate, Definition, Import, Kind, Mention, Module, SourceFile, Texts, Tree};
@@ -18,7 +18,7 @@ pub(super) fn read(tree: &mut Tree, texts: &Texts<'_>, name: &str, root: &str) {
     file(tree, texts, &Place { krate, parent: None, path: root, folder });
 }
 
-/// Where a file stands in the tree.
+/// The position of a file in the tree.
 #[derive(Debug)]
 struct Place<'a> {
     krate: usize,
@@ -30,7 +30,7 @@ struct Place<'a> {
 
 /// Reads a file as a module.
 ///
-/// Returns the module, or nothing if there is no such file or it is not Rust.
+/// Returns the module, or nothing if the file does not exist or is not Rust.
 fn file(tree: &mut Tree, texts: &Texts<'_>, place: &Place<'_>) -> Option<usize> {
     let text = texts.get(place.path)?;
     let syntax = match syn::parse_file(text) {
@@ -75,7 +75,7 @@ struct Reader<'a, 'b> {
     module: usize,
     /// The folder of the files of the module's children.
     folder: String,
-    /// How many functions surround this: what they define has no name outside.
+    /// The number of enclosing functions. Items inside a function have no name outside.
     functions: usize,
 }
 
@@ -284,7 +284,7 @@ impl<'ast> Visit<'ast> for Reader<'_, '_> {
         self.scan(used.tokens.clone());
     }
 
-    // Neither says that one module uses another.
+    // Neither of these is a use of another module.
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 
     fn visit_attribute(&mut self, _: &'ast Attribute) {}
@@ -331,7 +331,7 @@ fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-/// Whether an item is there for tests only.
+/// Returns whether an item exists only in tests.
 fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         Meta::List(list) if list.path.is_ident("cfg") => tokens::requires_test(list.tokens.clone()),

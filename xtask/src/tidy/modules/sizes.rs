@@ -1,31 +1,31 @@
-//! Sizes: the lines of a crate, and structs with many fields that are passed from module to module.
+//! Sizes: the lines of a crate, and structs with many fields that are passed between modules.
 
 use super::names::{Names, Target};
 use super::parts::Parts;
 use super::tree::{Kind, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A crate has at most so many lines, without tests.
+/// The maximum number of lines of a crate, without tests.
 pub(super) const CRATE_LINES_MAX: usize = 12_000;
-/// A struct with more fields is passed to one module at most.
+/// A struct with more fields may be passed to at most one module.
 pub(super) const FIELDS_MAX: usize = 12;
 
-/// A struct with many fields, and the modules besides its own that take it by `&mut`.
+/// A struct with many fields, and the other modules that take it by `&mut`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Wide {
-    /// Path of its file and its name.
+    /// The path of its file, and its name.
     pub(super) name: String,
     pub(super) fields: usize,
     /// For each module, the first such parameter: path and line.
     pub(super) takers: Vec<String>,
 }
 
-/// Lines of a crate, without tests.
+/// Returns the lines of a crate, without tests.
 pub(super) fn lines(tree: &Tree, krate: usize) -> usize {
     tree.files_of(krate).map(|file| tree.files[file].lines).sum()
 }
 
-/// Structs with too many fields that more than one module takes by `&mut`.
+/// Returns the structs with too many fields that more than one module takes by `&mut`.
 pub(super) fn wide_structs(tree: &Tree, names: &Names<'_>, parts: &Parts) -> Vec<Wide> {
     let mut found: BTreeMap<(usize, usize), BTreeMap<usize, String>> = BTreeMap::new();
     for (user, source) in tree.files.iter().enumerate() {

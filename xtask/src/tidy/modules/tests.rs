@@ -1,10 +1,10 @@
-//! Small source trees with each kind of edge that is allowed and that is not.
+//! Small source trees with each kind of edge, allowed and forbidden.
 
 use super::*;
 
 const NOTHING: Baseline = Baseline { cycles: &[], large_crates: &[], wide_structs: &[] };
 
-/// A crate `a` with these files below `src`.
+/// Returns a crate `a` with these files below `src`.
 fn sources(files: &[(&str, &str)]) -> Vec<File> {
     let file = |(path, text): &(&str, &str)| File {
         path: format!("crates/a/src/{path}"),
@@ -13,7 +13,7 @@ fn sources(files: &[(&str, &str)]) -> Vec<File> {
     files.iter().map(file).collect()
 }
 
-/// Members of the cycles of files and of folders, by their paths below `src`.
+/// Returns the members of the cycles of files and of folders, by their paths below `src`.
 fn cycles(files: &[(&str, &str)]) -> (Vec<Vec<String>>, Vec<Vec<String>>) {
     let files = sources(files);
     let tree = read(&files);
@@ -106,7 +106,7 @@ fn a_part_of_an_impl_counts_as_one_module_with_its_type() {
     let part = "use super::{S, f}; const SIZE: usize = 1; impl S { fn g(&self) { f(); h() } } \
                 impl Shown for &S {} fn h() {}";
     assert_eq!(file_cycles(&[("lib.rs", "mod s;"), ("s.rs", parent), ("s/part.rs", part)]), NONE);
-    // What others can name makes it a module of its own, and so does an `impl` of another type.
+    // An item that other files can name makes it a separate module, and so does an `impl` of another type.
     for more in ["pub(super) struct T;", "impl From<S> for String { }"] {
         let part = format!("{part} {more}");
         let files = [("lib.rs", "mod s;"), ("s.rs", parent), ("s/part.rs", &part)];

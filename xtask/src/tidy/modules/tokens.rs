@@ -1,13 +1,13 @@
-//! What can be read from tokens that have no syntax of their own: the inside of macros and of `cfg`.
+//! Reads tokens without a syntax tree: the contents of macros and of `cfg`.
 
 use proc_macro2::{TokenStream, TokenTree};
 
-/// The names of a path, without generic arguments.
+/// Returns the names of a path, without generic arguments.
 pub(super) fn segments(path: &syn::Path) -> Vec<String> {
     path.segments.iter().map(|segment| segment.ident.to_string()).collect()
 }
 
-/// Paths of two names or more, with their lines. `$crate` is `crate`.
+/// Returns the paths of two or more names, with their lines. `$crate` counts as `crate`.
 pub(super) fn paths(tokens: TokenStream) -> Vec<(Vec<String>, usize)> {
     let mut found = Vec::new();
     collect(tokens, &mut found);
@@ -16,7 +16,7 @@ pub(super) fn paths(tokens: TokenStream) -> Vec<(Vec<String>, usize)> {
 }
 
 fn collect(tokens: TokenStream, found: &mut Vec<(Vec<String>, usize)>) {
-    // The path so far, and how many colons have come after its last name.
+    // The path so far, and the number of colons after its last name.
     let mut path: (Vec<String>, usize) = Default::default();
     let mut colons = 0;
     for token in tokens {
@@ -26,7 +26,8 @@ fn collect(tokens: TokenStream, found: &mut Vec<(Vec<String>, usize)>) {
                 continue;
             }
             TokenTree::Ident(name) => {
-                // After a `.` or a lone `::` this is no path of ours; neither has a name before it.
+                // After a `.`, or after a `::` without a name before it, the token does not continue a path of this
+                // crate.
                 if colons != 2 || path.0.is_empty() {
                     let starts = colons == 2;
                     found.push(std::mem::take(&mut path));
@@ -49,7 +50,7 @@ fn collect(tokens: TokenStream, found: &mut Vec<(Vec<String>, usize)>) {
     found.push(path);
 }
 
-/// Every word, however deep.
+/// Returns every word, at any depth.
 pub(super) fn words(tokens: TokenStream) -> Vec<String> {
     let mut found = Vec::new();
     for token in tokens {
@@ -62,7 +63,7 @@ pub(super) fn words(tokens: TokenStream) -> Vec<String> {
     found
 }
 
-/// Whether the inside of a `cfg` can only hold in tests.
+/// Returns whether the contents of a `cfg` can only be true in tests.
 pub(super) fn requires_test(tokens: TokenStream) -> bool {
     let mut tokens = tokens.into_iter().peekable();
     while let Some(token) = tokens.next() {
@@ -70,7 +71,7 @@ pub(super) fn requires_test(tokens: TokenStream) -> bool {
         if name == "test" || name == "doctest" {
             return true;
         }
-        // Each of `all` must hold; of `any` and `not` nothing follows.
+        // Each condition of `all` must hold. `any` and `not` allow no conclusion.
         if let Some(TokenTree::Group(group)) = tokens.peek()
             && name == "all"
             && requires_test(group.stream())

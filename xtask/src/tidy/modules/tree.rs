@@ -1,6 +1,6 @@
 //! The modules of a crate, read from its files: what each file defines, imports and names.
 //!
-//! Test code is left out: items behind `cfg(test)` and `cfg(doctest)`, and the files that they declare.
+//! Test code is excluded: items with `cfg(test)` and `cfg(doctest)`, and the files that they declare.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -13,20 +13,20 @@ pub(super) struct Tree {
     pub(super) crates: Vec<Crate>,
     pub(super) modules: Vec<Module>,
     pub(super) files: Vec<SourceFile>,
-    /// Files that could not be read as Rust, with the reason.
+    /// Files that could not be parsed as Rust, with the reason.
     pub(super) unread: Vec<(String, String)>,
 }
 
 /// One root with the modules below it: a library or a program.
 #[derive(Debug)]
 pub(super) struct Crate {
-    /// The name by which other crates use it; a program has none that they could use.
+    /// The name by which other crates use it. A program has no such name.
     pub(super) name: String,
     pub(super) is_library: bool,
     pub(super) root: usize,
 }
 
-/// A module: a file, or an inline module of one.
+/// A module: a file, or an inline module in a file.
 #[derive(Debug)]
 pub(super) struct Module {
     pub(super) parent: Option<usize>,
@@ -34,7 +34,7 @@ pub(super) struct Module {
     pub(super) file: usize,
     pub(super) definitions: Vec<Definition>,
     pub(super) imports: Vec<Import>,
-    /// Every word in calls of macros that stand as items: some of them are names that the macro defines.
+    /// Every word in macro calls that are items. Some of them are names that the macro defines.
     pub(super) macro_words: HashSet<String>,
 }
 
@@ -45,15 +45,15 @@ pub(super) struct Definition {
     pub(super) kind: Kind,
 }
 
-/// What a name stands for.
+/// The kind of a definition.
 #[derive(Debug)]
 pub(super) enum Kind {
     Module(usize),
-    /// With the number of its fields.
+    /// A struct, with the number of its fields.
     Struct(usize),
-    /// With its variants.
+    /// An enum, with its variants.
     Enum(Vec<String>),
-    /// By `macro_rules!`.
+    /// A macro, defined by `macro_rules!`.
     Macro,
     /// A trait, an alias, a function, a constant.
     Other,
@@ -62,7 +62,7 @@ pub(super) enum Kind {
 /// One leaf of a `use`.
 #[derive(Debug)]
 pub(super) struct Import {
-    /// The name it gives, or nothing for `*`.
+    /// The name that it defines, or `None` for `*`.
     pub(super) name: Option<String>,
     pub(super) path: Vec<String>,
 }
@@ -72,30 +72,30 @@ pub(super) struct Import {
 pub(super) struct SourceFile {
     pub(super) path: String,
     pub(super) module: usize,
-    /// Lines without test code.
+    /// The number of lines without test code.
     pub(super) lines: usize,
     pub(super) mentions: Vec<Mention>,
-    /// Self types of the `impl` blocks, and the module in which they stand.
+    /// The self types of the `impl` blocks, and the module that contains them.
     pub(super) impls: Vec<(usize, Option<Vec<String>>)>,
-    /// It has an item that other files can name: then it is more than a part of an `impl`.
+    /// Whether the file has an item that other files can name. Then it is more than a part of an `impl`.
     pub(super) offers: bool,
-    /// Types of `&mut` parameters.
+    /// The types of `&mut` parameters.
     pub(super) borrowed: Vec<Mention>,
 }
 
-/// A path that stands in a file.
+/// A path in a file.
 #[derive(Clone, Debug)]
 pub(super) struct Mention {
-    /// The module in whose scope it stands.
+    /// The module that contains the path.
     pub(super) module: usize,
     pub(super) path: Vec<String>,
     pub(super) line: usize,
-    /// A macro's name: it may be in scope by the order of the text.
+    /// Whether it is the name of a macro, which may be in scope by the order of the text.
     pub(super) is_macro: bool,
 }
 
 impl Tree {
-    /// The files of one crate.
+    /// Returns the files of one crate.
     pub(super) fn files_of(&self, krate: usize) -> impl Iterator<Item = usize> + '_ {
         (0..self.files.len()).filter(move |file| self.krate_of(*file) == krate)
     }
@@ -104,13 +104,13 @@ impl Tree {
         self.modules[self.files[file].module].krate
     }
 
-    /// The module above a file's module, if it is no root.
+    /// Returns the module above the module of a file, if it is not a root.
     pub(super) fn parent_file(&self, file: usize) -> Option<usize> {
         let parent = self.modules[self.files[file].module].parent?;
         Some(self.modules[parent].file)
     }
 
-    /// The files from a file up to its root, the file itself first.
+    /// Returns the files from a file up to its root, the file itself first.
     pub(super) fn line_of(&self, file: usize) -> Vec<usize> {
         let mut line = vec![file];
         while let Some(parent) = self.parent_file(line[line.len() - 1]) {

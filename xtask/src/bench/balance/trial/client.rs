@@ -1,8 +1,8 @@
-//! Clients that send requests at a steady rate over connections that they keep, and count what fails.
+//! Clients that send requests at a steady rate over persistent connections, and count failures.
 //!
-//! They do what HTTP clients do: a connection that was closed while it was idle is replaced before it is
-//! used, and a GET on a reused connection that ended before any byte of the response is sent again on a new
-//! one (RFC 9112 §9.3.1). A POST is not.
+//! They behave as HTTP clients do: a connection that was closed while it was idle is replaced before it is used, and a
+//! GET on a reused connection that ended before any byte of the response is sent again on a new connection (RFC 9112
+//! §9.3.1). A POST is not sent again.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -10,30 +10,30 @@ use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A response that takes longer has failed.
+/// A response that takes longer is counted as failed.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is sent.
+/// The requests to send.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Load {
-    /// Requests a second, of all clients together.
+    /// Requests per second of all clients together.
     pub(super) rate: u32,
-    /// Clients, each with one connection and one request at a time.
+    /// The number of clients. Each has one connection and one request at a time.
     pub(super) clients: u32,
     pub(super) duration: Duration,
-    /// Of a hundred requests so many are POSTs.
+    /// The percentage of POSTs.
     pub(super) posts: u32,
-    /// The body of a POST comes in so many pieces.
+    /// The number of pieces in which the body of a POST is sent.
     pub(super) pieces: u32,
-    /// Bytes of one piece, and the time before the next.
+    /// The size of one piece in bytes, and the time before the next.
     pub(super) piece: (usize, Duration),
 }
 
-/// What became of the requests.
+/// The results of the requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) requests: u64,
-    /// Those that failed, by what the client saw: a status, `reset`, `timeout`, `connect`.
+    /// The number of failed requests by what the client saw: a status, `reset`, `timeout`, `connect`.
     pub(super) failed: BTreeMap<String, u64>,
 }
 
@@ -51,7 +51,7 @@ impl Tally {
 }
 
 impl Load {
-    /// Sends all of it to this address.
+    /// Sends all requests to this address.
     pub(super) fn run(&self, to: SocketAddr) -> Tally {
         let begun = Instant::now();
         let between = Duration::from_secs(1) * self.clients / self.rate.max(1);
@@ -120,7 +120,7 @@ impl Load {
     fn exchange(&self, stream: &mut TcpStream, is_post: bool) -> Result<(u16, bool), Fault> {
         let sent = if is_post { self.post(stream) } else { get(stream) };
         match read_response(stream) {
-            // What was sent in vain has its reason in the response, if there is one.
+            // If sending failed, the response contains the reason, if there is a response.
             Err(Fault::Unanswered) if matches!(&sent, Err(error) if is_late(error)) => {
                 Err(Fault::Timeout)
             }
@@ -147,7 +147,7 @@ enum Fault {
     Timeout,
     /// The connection ended before any byte of the response.
     Unanswered,
-    /// It ended within the response.
+    /// The connection ended within the response.
     Cut,
 }
 
@@ -158,7 +158,7 @@ fn connect(to: SocketAddr) -> Result<TcpStream, String> {
     Ok(stream)
 }
 
-/// Whether nothing has come on an idle connection: neither its end nor bytes that nobody asked for.
+/// Returns whether an idle connection is still open and has received no unsolicited bytes.
 fn is_open(stream: &TcpStream) -> bool {
     let _ = stream.set_nonblocking(true);
     let seen = stream.peek(&mut [0; 1]);
@@ -174,7 +174,7 @@ fn is_late(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
-/// The status, and whether the connection can be used again.
+/// Returns the status, and whether the connection can be reused.
 fn read_response(stream: &mut TcpStream) -> Result<(u16, bool), Fault> {
     let (mut said, mut bytes) = (Vec::new(), [0; 4096]);
     loop {
@@ -194,7 +194,7 @@ fn end_of(said: &[u8]) -> Fault {
     if said.is_empty() { Fault::Unanswered } else { Fault::Cut }
 }
 
-/// Reads a response, once it is whole. Without a length it ends with its connection.
+/// Parses a response when it is complete. Without a length it ends with its connection.
 fn response(said: &[u8], is_end: bool) -> Option<(u16, bool)> {
     let end = said.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let head = String::from_utf8_lossy(&said[..end]).to_ascii_lowercase();

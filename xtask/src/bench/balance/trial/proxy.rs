@@ -1,4 +1,4 @@
-//! The three products as an expert would run them before three servers, and what is done to them.
+//! The three products, configured as an expert would for three servers, and the actions on them.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::bench::child::wait_until;
 use crate::shell::{self, Failure};
 
-/// How long a product may take to start, or to end.
+/// The maximum time for a product to start or to end.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// One of the products.
@@ -37,27 +37,27 @@ impl Product {
     }
 }
 
-/// What a scenario asks of the configuration.
+/// The options of a scenario for the configuration.
 #[derive(Clone, Debug)]
 pub(super) struct Options {
     pub(super) servers: Vec<u16>,
-    /// Requests that one server is given at once; none: as many as come.
+    /// The maximum number of concurrent requests per server; `None`: no limit.
     pub(super) at_once: Option<u32>,
 }
 
-/// A product that runs.
+/// A running product.
 #[derive(Debug)]
 pub(super) struct Proxy {
     product: Product,
     roadstead: PathBuf,
     folder: PathBuf,
     options: Options,
-    /// The socket that generations of Roadstead share.
+    /// The listening socket that the generations of Roadstead share.
     socket: TcpListener,
     pub(super) address: SocketAddr,
-    /// The latest is last; the others drain.
+    /// The generations of the product. The last one is the latest; the others drain.
     generations: Vec<Child>,
-    /// Servers that are drained.
+    /// The drained servers.
     drained: Vec<usize>,
 }
 
@@ -76,7 +76,7 @@ impl Proxy {
         let mut proxy =
             Self { product, roadstead, folder, options, socket, address, generations, drained };
         if product != Product::Roadstead {
-            // They bind it themselves.
+            // The other products bind their socket themselves.
             let other = TcpListener::bind("127.0.0.1:0").map_err(Failure::at("port"))?;
             drop(std::mem::replace(&mut proxy.socket, other));
         }
@@ -92,7 +92,7 @@ impl Proxy {
         self.folder.join("proxy.conf")
     }
 
-    /// Writes its configuration: the file in `xtask/peers` with what is measured.
+    /// Writes the configuration: the file in `xtask/peers` with the values of the scenario.
     fn configure(&self) -> Result<(), Failure> {
         let Options { servers, at_once } = &self.options;
         let limit = |word: &str| at_once.map_or_else(String::new, |most| format!(" {word}{most}"));
@@ -162,7 +162,7 @@ impl Proxy {
         Ok(())
     }
 
-    /// The process that signals go to: nginx writes it down, because another binary may have taken over.
+    /// Returns the process for signals. nginx writes its id to a file, because another binary may have taken over.
     fn process(&self) -> Option<Pid> {
         let written = fs::read_to_string(self.folder.join("nginx.pid")).ok();
         let written = written.and_then(|text| text.trim().parse().ok());
@@ -178,7 +178,7 @@ impl Proxy {
         kill_process(process, signal).map_err(Failure::at("signal"))
     }
 
-    /// Reads its configuration again.
+    /// Reloads the configuration.
     pub(super) fn reload(&self) -> Result<(), Failure> {
         match self.product {
             Product::Roadstead | Product::Nginx => self.signal(Signal::HUP),
@@ -186,18 +186,18 @@ impl Proxy {
         }
     }
 
-    /// Another process takes over; the one before ends once it has nothing more to do.
+    /// Starts a process that takes over. The old process ends when it is idle.
     pub(super) fn hand_over(&mut self) -> Result<(), Failure> {
         match self.product {
             Product::Roadstead => {
-                // Each generation has an admin address of its own.
+                // Each generation has a separate admin address.
                 self.configure()?;
                 let before = self.process();
                 self.spawn()?;
                 let before = before.ok_or_else(|| Failure::new("no process"))?;
                 kill_process(before, Signal::TERM).map_err(Failure::at("signal"))
             }
-            // Its master passes the sockets on to the next worker.
+            // The master process passes the sockets on to the next worker.
             Product::HaProxy => self.signal(Signal::USR2),
             Product::Nginx => {
                 let before = self.process();
@@ -206,7 +206,7 @@ impl Proxy {
                 while self.process() == before && begun.elapsed() < PATIENCE {
                     thread::sleep(Duration::from_millis(5));
                 }
-                // The workers of the new master serve by then.
+                // After this time the workers of the new master serve.
                 thread::sleep(Duration::from_millis(100));
                 let before = before.ok_or_else(|| Failure::new("no process"))?;
                 kill_process(before, Signal::QUIT).map_err(Failure::at("signal"))
@@ -214,7 +214,7 @@ impl Proxy {
         }
     }
 
-    /// A server gets no further request, or gets requests again.
+    /// Drains a server, or ends its drain.
     pub(super) fn drain_server(&mut self, server: usize, drains: bool) -> Result<(), Failure> {
         self.drained.retain(|other| *other != server);
         if drains {
@@ -249,7 +249,7 @@ impl Proxy {
 }
 
 impl Drop for Proxy {
-    /// Ends all of it.
+    /// Stops all processes.
     fn drop(&mut self) {
         let _ = self.signal(Signal::TERM);
         for child in &mut self.generations {

@@ -1,4 +1,4 @@
-//! A server that can be killed, can hang, fail, and has a limited capacity.
+//! A server with a limited capacity that can be killed, can hang and can return errors.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -7,12 +7,13 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Bytes of a response.
+/// The body of a response.
 const BODY: [u8; 128] = [b'x'; 128];
-/// How often a request that hangs looks whether it may go on.
+/// How often a hanging request checks whether it may continue.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// How long a request takes, and how many of them a server works on at once; the others wait in it.
+/// How long a request takes, and how many requests a server processes concurrently. Further requests wait in the
+/// server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Capacity {
     pub(super) work: Duration,
@@ -24,7 +25,7 @@ struct State {
     capacity: Capacity,
     is_up: AtomicBool,
     hangs: AtomicBool,
-    /// Of a hundred requests so many are answered with 500.
+    /// The percentage of requests that are answered with 500.
     errors: AtomicU32,
     requests: AtomicU32,
     busy: Mutex<u32>,
@@ -32,7 +33,7 @@ struct State {
     open: Mutex<Vec<TcpStream>>,
 }
 
-/// One server, on the same port for as long as it exists.
+/// One server. It keeps its port while it exists.
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) port: u16,
@@ -58,10 +59,10 @@ impl Server {
         Ok(Self { port, state, acceptor })
     }
 
-    /// Closes its socket and all connections, as the kernel does for a process that was killed.
+    /// Closes its socket and all connections, as the kernel does for a killed process.
     pub(super) fn kill(&mut self) {
         self.state.is_up.store(false, Ordering::Relaxed);
-        // It accepts once more, and sees that it is down.
+        // Wakes the accepting thread, which then sees that the server is down.
         drop(TcpStream::connect(("127.0.0.1", self.port)));
         if let Some(acceptor) = self.acceptor.take() {
             let _ = acceptor.join();
@@ -80,12 +81,12 @@ impl Server {
         Ok(())
     }
 
-    /// From now on it answers nothing, or answers again.
+    /// Stops answering, or answers again.
     pub(super) fn hang(&self, hangs: bool) {
         self.state.hangs.store(hangs, Ordering::Relaxed);
     }
 
-    /// Of a hundred requests so many are answered with 500.
+    /// Answers this percentage of requests with 500.
     pub(super) fn fail(&self, percent: u32) {
         self.state.errors.store(percent, Ordering::Relaxed);
     }
@@ -111,7 +112,7 @@ fn accept(listener: TcpListener, state: Arc<State>) -> thread::JoinHandle<()> {
             let Ok(kept) = stream.try_clone() else { continue };
             lock(&state.open).push(kept);
             let state = Arc::clone(&state);
-            // Whatever happens to a connection is its client's to see.
+            // Errors of a connection are ignored, because the client sees and counts them.
             thread::spawn(move || state.serve(stream).unwrap_or_default());
         }
     })
@@ -135,7 +136,7 @@ impl State {
         Ok(())
     }
 
-    /// Works on a request, when others have left room for it.
+    /// Processes a request when the capacity allows it.
     fn work(&self) -> &'static str {
         let full = |busy: &mut u32| *busy >= self.capacity.at_once;
         let wait = self.freed.wait_while(lock(&self.busy), full);
@@ -144,13 +145,13 @@ impl State {
         *lock(&self.busy) -= 1;
         self.freed.notify_one();
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
-        // Spread evenly, and the same in every run.
+        // Failures are spread evenly, and are the same in every run.
         let fails = number.wrapping_mul(37) % 100 < self.errors.load(Ordering::Relaxed);
         if fails { "500 Internal Server Error" } else { "200 OK" }
     }
 }
 
-/// Reads a request with its body; gives its path.
+/// Reads a request with its body. Returns its path.
 fn read_request(reader: &mut impl BufRead) -> std::io::Result<Option<String>> {
     let (mut first, mut line, mut length) = (String::new(), String::new(), 0);
     if reader.read_line(&mut first)? == 0 {
