@@ -1,4 +1,4 @@
-//! Roadstead as a library: handlers of a program of its own, over real sockets.
+//! Tests of Roadstead as a library: handlers of an embedding program, over real sockets.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it stands")]
 
@@ -80,7 +80,7 @@ fn who_is_not_admitted_hears_nothing_and_is_counted() {
         ("welcome".into(), "welcome".into())
     );
     let mut nothing = Vec::new();
-    // The end may come as a reset: nothing was read of it.
+    // The connection may end with a reset, because none of the sent bytes were read.
     let _ = connect(&server).read_to_end(&mut nothing);
     assert!(nothing.is_empty());
     assert_eq!(server.status().unwrap().listeners[0].accepted, 2);

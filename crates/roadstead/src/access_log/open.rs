@@ -94,7 +94,7 @@ mod tests {
         set_permissions(&outer, Permissions::from_mode(0o755)).unwrap();
         open_log(&path).unwrap();
         assert!(precious.join("access.log").exists());
-        // A path without a symbolic link is accepted, whoever can write to the directory.
+        // A path without a symbolic link is accepted, even if every user can write to the directory.
         set_permissions(&outer, Permissions::from_mode(0o777)).unwrap();
         open_log(&outer.join("access.log")).unwrap();
     }

@@ -1,5 +1,5 @@
-//! Databases that drop rows without an error, under load: triggers that are there for a while, and
-//! an SQLite file that is moved away or replaced.
+//! Databases that drop rows without an error, under load: temporary triggers, and an SQLite file that is moved away or
+//! replaced.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// A daemon with the main job on an SQLite file.
+/// Starts a daemon with the main job on an SQLite file.
 fn on_sqlite(folder: &Path) -> Daemon {
     let parse = format!("{}workers = 2\n", worker_program(&[]));
     Daemon::serve(folder, &main_job(folder, &parse, ""))
@@ -67,7 +67,7 @@ fn an_sqlite_file_that_is_moved_away_or_replaced_loses_nothing() {
         if round % 2 == 1 {
             Connection::open(&new).unwrap().execute_batch(TABLE).unwrap();
         }
-        // The log last: as long as it is there, the path is not opened again.
+        // The log is renamed last: while it exists, the path is not opened again.
         fs::rename(&file, &old).unwrap();
         if round % 2 == 1 {
             fs::rename(&new, &file).unwrap();

@@ -1,4 +1,4 @@
-//! The main job on a server of a database, under load, with the ledger afterwards.
+//! The main job on a database server, under load, with a check of the ledger afterwards.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::under_load::Load;
 const CREATE: &str =
     "create table hits (id bigint not null, at bigint, path varchar(200), status integer)";
 
-/// A server and a daemon before it. The table has no key, so nothing hides what is stored twice.
+/// A database server and a daemon. The table has no key, so that rows stored twice are visible.
 pub(crate) struct Ground {
     pub(crate) server: Server,
     pub(crate) daemon: Daemon,
@@ -22,34 +22,34 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
-    /// `store` are further options of the pool. `way` is the port that leads to the server.
+    /// Starts both. `store`: further options of the pool. `way`: the port that leads to the server.
     pub(crate) fn start(server: Server, store: &str, way: u16) -> Self {
         let target = server.database("hits");
         let target = target.replace(&format!(":{}/", server.port), &format!(":{way}/"));
         server.run("hits", CREATE);
-        // Who may everything may also write where nobody may.
+        // A superuser can write even if other users cannot.
         let target = target.replace("//root@", &format!("//{}@", plain_user(&server)));
         let folder = folder();
         let configuration = job(folder.path(), &target, store);
         let daemon = Daemon::serve(folder.path(), &configuration);
-        // It comes back at the same address, as under a service manager.
+        // The daemon restarts at the same address, as under a service manager.
         let listen = format!("[listener.main]\nlisten = \"{}\"", daemon.address());
         let configuration =
             configuration.replacen("[listener.main]\nlisten = \"127.0.0.1:0\"", &listen, 1);
         Self { server, daemon, folder, configuration }
     }
 
-    /// Rows that the database has and the clients were told of.
+    /// Returns the number of rows that are in the database and were acknowledged.
     pub(crate) fn stored(&self) -> u64 {
         self.daemon.metric("roadstead_requests_finished_total", &["store", "answered"])
     }
 
-    /// Rows that are known not to be stored.
+    /// Returns the number of rows that are known not to be stored.
     pub(crate) fn failed(&self) -> u64 {
         self.daemon.metric("roadstead_requests_finished_total", &["store", "failed"])
     }
 
-    /// How often the daemon has logged that its connections failed.
+    /// Returns how often the daemon has logged that its connections failed.
     pub(crate) fn outages(&self) -> usize {
         read_log(self.folder.path()).matches("the connection to the database failed").count()
     }
@@ -60,13 +60,13 @@ impl Ground {
         until("rows are acknowledged", || self.stored() >= before + count);
     }
 
-    /// Kills the daemon and starts another one in its place.
+    /// Kills the daemon and starts another one at the same address.
     pub(crate) fn kill_daemon(&mut self) {
         self.daemon.kill();
         self.daemon = Daemon::serve(self.folder.path(), &self.configuration);
     }
 
-    /// Makes a fault again and again under load, and holds the rows against the ledger.
+    /// Causes a fault repeatedly under load, and compares the rows with the ledger.
     pub(crate) fn under(
         mut self,
         what: &str,
@@ -92,10 +92,10 @@ impl Ground {
     }
 }
 
-/// One who may do what rows take and no more, where the server's own client is one who may everything.
+/// Returns a user with only the privileges that storing rows requires. The server's own client is a superuser.
 fn plain_user(server: &Server) -> &'static str {
     if server.kind == Kind::Mariadb {
-        // Those of no name would come before one of any host.
+        // Entries without a user name would come before those of any host.
         for host in ["localhost", "127.0.0.1"] {
             server.run("hits", &format!("create user plain@'{host}'"));
             server.run("hits", &format!("grant all on hits.* to plain@'{host}'"));
@@ -116,7 +116,7 @@ fn job(folder: &Path, target: &str, store: &str) -> String {
     lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
-/// Copies what is in the server where the checker looks.
+/// Copies the rows of the server into the file that the checker reads.
 fn copy(server: &Server, folder: &Path) {
     let rows = server.run("hits", "select id, at, path, status from hits");
     let mut to = Connection::open(folder.join("hits.db")).unwrap();

@@ -1,5 +1,5 @@
-//! `kill -9` of programs, of the daemon, of the keeper: no acknowledged row is missing, none is
-//! there twice, no reply reached another client, and within three seconds no process is left.
+//! `kill -9` of programs, of the daemon, of the supervisor: no acknowledged row is missing or stored twice, no reply
+//! reached another client, and within three seconds no process is left.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ const LEFT_MAX: Duration = Duration::from_secs(3);
 
 fn kill(pid: u32) {
     let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
-    // It may have ended by itself meanwhile.
+    // The process may have ended meanwhile.
     let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
 }
 
@@ -36,7 +36,7 @@ fn mark(name: &str) -> String {
     format!("{name}-{}", std::process::id())
 }
 
-/// The processes that keep the programs of a daemon.
+/// Returns the supervisor processes of a daemon.
 fn supervisors(daemon: u32) -> Vec<u32> {
     let mut found = Vec::new();
     let mut next = cpu::children(daemon).unwrap_or_default();
@@ -87,7 +87,7 @@ fn the_daemon_killed_under_load_loses_nothing_and_leaves_nobody() {
     // Each program has a grandchild in a session of its own.
     let configuration = job(folder.path(), &mark, &["--misbehave", "grandchild"]);
     let mut daemon = Daemon::serve(folder.path(), &configuration);
-    // It comes back at the same address, as under a service manager.
+    // The daemon restarts at the same address, as under a service manager.
     let configuration = configuration.replacen(
         "[listener.main]\nlisten = \"127.0.0.1:0\"",
         &format!("[listener.main]\nlisten = \"{}\"", daemon.address()),

@@ -1,5 +1,5 @@
-//! Clients that send nothing, read slowly, or read nothing, beside the load: the ledger is clean, the honest
-//! are served, and memory is limited and returned.
+//! Clients that send nothing, read slowly, or read nothing, together with the load: the ledger is clean, the other
+//! clients are served, and memory is limited and released.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -15,12 +15,12 @@ use crate::times;
 use crate::under_load::Load;
 
 const CLOSED: &str = "roadstead_connections_closed_total";
-/// Memory that the daemon may hold.
+/// The memory limit of the daemon in bytes.
 const MEMORY_MAX: u64 = 64 << 20;
-/// What it may occupy beyond that and beyond what it occupied before: what comes in one turn of its loop, the
-/// kept blocks of its threads, and what the allocator holds in part.
+/// The memory that the daemon may occupy beyond the limit and its initial size: data of one turn of its loop, cached
+/// blocks of its threads, and partly used pages of the allocator.
 const OVERSHOOT: u64 = 48 << 20;
-/// What it may keep of that when the peak is over.
+/// The part of this memory that the daemon may keep after the peak.
 const KEPT_MAX: u64 = 24 << 20;
 
 /// The main job, with further options of its listener, and more sections behind it.
@@ -43,13 +43,13 @@ fn answered(daemon: &Daemon) -> u64 {
     daemon.metric("roadstead_requests_finished_total", &["\"store\"", "answered"])
 }
 
-/// Waits until the load goes on.
+/// Waits until the load makes progress.
 fn until_more(daemon: &Daemon) {
     let before = answered(daemon);
     until("rows are acknowledged", || answered(daemon) > before + 100);
 }
 
-/// Ends the load and the daemon, and holds the rows against the ledger.
+/// Stops the load and the daemon, and compares the rows with the ledger.
 fn finish(what: &str, load: Load, daemon: Daemon) {
     let (said, verdict) = load.finish();
     eprintln!("{what}\n{said}\n{verdict}");
@@ -74,7 +74,7 @@ fn silent_connections_keep_nobody_out() {
     let mut silent = Vec::new();
     for _ in 0..count {
         let before = displaced();
-        // Fifty fit in beside the load; each further one takes the place of one before it.
+        // There is room for fifty beside the load. Each further connection displaces an earlier one.
         silent = (0..50).map(|_| TcpStream::connect(daemon.address()).unwrap()).collect::<Vec<_>>();
         until_more(&daemon);
         silent.extend((0..50).map(|_| TcpStream::connect(daemon.address()).unwrap()));
@@ -90,8 +90,7 @@ fn silent_connections_keep_nobody_out() {
     );
 }
 
-/// A client that sends lines of 60 KB and reads so many bytes every quarter of a second, until its connection
-/// ends.
+/// A client that sends lines of 60 KB and reads this number of bytes every 250 ms, until its connection ends.
 struct Greedy {
     stream: TcpStream,
     threads: [JoinHandle<()>; 2],
@@ -100,7 +99,7 @@ struct Greedy {
 impl Greedy {
     fn start(address: &str, reads: usize) -> Self {
         let stream = TcpStream::connect(address).unwrap();
-        // What is sent to it waits in the daemon and not in the kernel.
+        // Data for the client must wait in the daemon and not in the kernel.
         rustix::net::sockopt::set_socket_recv_buffer_size(&stream, 4096).unwrap();
         let (mut writer, mut reader) = (stream.try_clone().unwrap(), stream.try_clone().unwrap());
         let ended = Arc::new(AtomicBool::new(false));
@@ -127,7 +126,7 @@ impl Greedy {
         self.threads.into_iter().for_each(|thread| thread.join().unwrap());
     }
 
-    /// It leaves.
+    /// Closes the connection.
     fn leave(self) {
         // It may have been closed already.
         let _ = self.stream.shutdown(Shutdown::Both);
@@ -237,7 +236,7 @@ fn five_slow_readers_do_not_keep_the_five_slots_of_a_server() {
     assert!(daemon.stop().success());
 }
 
-/// The memory that a process occupies and that no file stands for.
+/// Returns the anonymous resident memory of a process.
 fn resident(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
@@ -265,7 +264,7 @@ fn memory_is_limited_and_returned_beside_the_load() {
             most = most.max(resident(daemon.pid()));
             closed() > already
         });
-        // The load has its share while the others press on.
+        // The load makes progress while the other clients continue.
         until_more(&daemon);
         most = most.max(resident(daemon.pid()));
         greedy.into_iter().for_each(Greedy::leave);

@@ -1,7 +1,6 @@
-//! Faults of programs, daemons and databases under load, and what the ledger says of them afterwards.
+//! Faults of programs, daemons and databases under load, checked with the ledger afterwards.
 //!
-//! `cargo xtask test` runs a tenth of the counts, `cargo xtask faults` all of them
-//! (`ROADSTEAD_FAULTS=full`).
+//! `cargo xtask test` runs a tenth of the counts, `cargo xtask faults` all of them (`ROADSTEAD_FAULTS=full`).
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it stands")]
 
@@ -32,7 +31,7 @@ mod under_load;
 mod untested;
 mod web;
 
-/// How often a fault is made that the plan asks for `full` times.
+/// Returns how often to cause a fault for which the plan requires `full` times.
 fn times(full: u32) -> u32 {
     match std::env::var("ROADSTEAD_FAULTS").as_deref() {
         Ok("full") => full,

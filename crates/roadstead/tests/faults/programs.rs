@@ -1,6 +1,6 @@
-//! Programs that answer wrongly or late, under load from clients that each check that a reply is their own:
-//! one that prints a stray line before some replies, and one that several clients share and on which some
-//! calls exceed the deadline.
+//! Programs with wrong or late answers, under load from clients that each check that a reply is their own: one program
+//! prints a stray line before some replies, and another is shared by several clients and some of its calls exceed the
+//! response timeout.
 
 use std::fmt;
 use std::path::Path;
@@ -14,10 +14,10 @@ use crate::client::Client;
 use crate::daemon::{Daemon, becomes, folder, one_pool, read_log};
 use crate::times;
 
-/// How long a load may take to meet its faults. It decides no test but those that fail.
+/// The maximum time for a load to encounter its faults. It matters only for failing tests.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// What became of the requests of one client, or of all.
+/// The results of the requests of one client, or of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Ledger {
     sent: u32,
@@ -29,7 +29,7 @@ struct Ledger {
     shifted: u32,
     /// Answered with the reply to a request of another client.
     misdirected: u32,
-    /// Ended as late.
+    /// Ended by the response timeout.
     late: u32,
     /// Ended otherwise.
     failed: u32,
@@ -65,8 +65,8 @@ impl fmt::Display for Ledger {
     }
 }
 
-/// Lets `clients` clients send one request after the other until `met` is true, or for [`LIMIT`]. `ask` makes
-/// request number `round` of client `who` and notes what became of it. Returns the sum, and whether it was met.
+/// Runs `clients` clients that send one request after the other until `met` is true, or for [`LIMIT`]. `ask` sends
+/// request number `round` of client `who` and records the result. Returns the sum, and whether `met` became true.
 fn under_load(
     daemon: &Daemon,
     clients: u32,
@@ -96,9 +96,9 @@ fn under_load(
     })
 }
 
-/// Prints a stray line before every `every`th reply from number `first` on, and the reply a moment later. Its
-/// second reply takes as long as makes checks of its alignment 100 ms long, so that no delay of the machine
-/// between the two lines decides what is found.
+/// Prints a stray line before every `every`th reply from number `first` on, and the reply shortly after. The time of
+/// its second reply makes the alignment checks 100 ms long, so that a delay of the machine between the two lines does
+/// not change the result.
 const STRAY: &str = r#"
 import sys, time
 first, every, count = int(sys.argv[1]), int(sys.argv[2]), 0
@@ -128,7 +128,7 @@ fn stray(folder: &Path, (first, every): (u32, u32), pool: &str) -> Daemon {
     Daemon::serve(folder, &one_pool("", &pool))
 }
 
-/// Sends a line that nobody else sends.
+/// Sends a line that is unique to this client.
 fn ask_line(client: &mut Client, who: u32, round: u32, ledger: &mut Ledger) {
     let line = format!("client{who} {who}-{round}");
     let reply = client.ask(&line);
@@ -151,7 +151,7 @@ fn suspects(daemon: &Daemon) -> u64 {
     daemon.metric("roadstead_suspect_replies_total", &[])
 }
 
-/// Programs that print a stray line before every tenth reply are ended for it `count` times.
+/// Programs that print a stray line before every tenth reply are stopped for it `count` times.
 fn shifted(count: u32, first: u32, pool: &str) -> (Ledger, u64) {
     let folder = folder();
     let daemon = stray(folder.path(), (first, 10), pool);
@@ -197,7 +197,7 @@ fn a_program_that_is_shifted_after_its_probation_is_found_and_its_replies_are_su
         let met = || suspects(&daemon) > before;
         let (ledger, was_met) = under_load(&daemon, CLIENTS, ask_line, met);
         assert!(was_met && ledger.is_complete(), "it is found: {}", read_log(folder.path()));
-        // From then on each reply is checked, until the file is read again.
+        // From then on each reply is checked, until the file is reloaded.
         let deaths_before = deaths(&daemon);
         let met = || deaths(&daemon) > deaths_before;
         let (strict, was_met) = under_load(&daemon, CLIENTS, ask_line, met);
@@ -211,7 +211,7 @@ fn a_program_that_is_shifted_after_its_probation_is_found_and_its_replies_are_su
     assert!(daemon.stop().success());
 }
 
-/// `echo` answers, `stall` does not, `late` answers when it is cancelled, and `hang` ends all answers.
+/// `echo` answers, `stall` does not, `late` answers when it is cancelled, and after `hang` nothing is answered.
 const SHARED: &str = r#"
 import json, sys, time
 held = set()
@@ -232,7 +232,7 @@ for line in sys.stdin:
         time.sleep(600)
 "#;
 
-/// How a call ends whose program does not answer in time, and one whose program has ended.
+/// The error code of a call whose program does not answer in time, and of one whose program has exited.
 const LATE: i64 = -32071;
 const DIED: i64 = -32070;
 
@@ -248,7 +248,7 @@ fn shared(folder: &Path, deadline: &str) -> Daemon {
     Daemon::serve(folder, &configuration)
 }
 
-/// Makes a call. The ids of all clients are the same, the tokens are not.
+/// Makes a call. All clients use the same ids, but different tokens.
 fn call(client: &mut Client, (who, round): (u32, u32), method: &str, ledger: &mut Ledger) {
     let token = format!("{who} {round}");
     let reply = client.ask(&format!(
@@ -273,9 +273,9 @@ fn late_calls_to_a_shared_program_fail_alone() {
     let count = u64::from(times(100));
     let late = || daemon.metric("roadstead_requests_finished_total", &["\"deadline\""]);
     let discarded = || daemon.metric("roadstead_discarded_replies_total", &[]);
-    // Four clients make calls that are late, half of which the program answers then. When there were enough, all
-    // clients make calls that are answered, until no slow one is left: a program that has late calls only and says
-    // nothing is replaced, as it should be.
+    // Four clients make late calls, half of which the program answers when they are cancelled. When there were enough,
+    // all clients make calls that are answered, until no slow call is left: a program that has only late calls and
+    // sends nothing is replaced, as intended.
     let (enough, under_way) = (AtomicBool::new(false), AtomicU32::new(0));
     let ask = |client: &mut Client, who, round, ledger: &mut Ledger| {
         let is_slow = who < 4 && {
@@ -340,7 +340,7 @@ fn a_shared_program_that_answers_nobody_is_replaced_and_serves_all_clients_again
             read_log(folder.path())
         );
         assert_eq!(ledger.misdirected, 0, "{ledger}");
-        // The calls that the program had when it hung, and those that clients made in place of the first late
+        // The calls that were in flight when the program hung, and those that clients made in place of the first late
         // ones before it was replaced.
         assert!((1..=2 * CLIENTS).contains(&(ledger.late + ledger.failed)), "{ledger}");
         assert_eq!(deaths(&daemon), before + 1, "it is replaced once");

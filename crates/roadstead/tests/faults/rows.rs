@@ -1,13 +1,13 @@
-//! Servers whose tables are altered, and that fail single rows, under load.
+//! Database servers whose tables are altered, and that reject single rows, under load.
 
 use crate::ground::Ground;
 use crate::server::{Kind, Server};
 use crate::times;
 
-/// One row in so many is bad: about one in each batch.
+/// One row in this number is bad: about one in each batch.
 const BAD_EACH: u64 = 401;
 
-/// The trigger that raises this code for bad rows.
+/// Returns the trigger that raises this code for bad rows.
 fn poison(kind: Kind, code: &str) -> String {
     match kind {
         Kind::Postgres => format!(
@@ -24,7 +24,7 @@ fn poison(kind: Kind, code: &str) -> String {
     }
 }
 
-/// Rows fail with the codes of server faults, another one in each round; all others are stored.
+/// Rows fail with the codes of server faults, a different one in each round. All other rows are stored.
 fn poisoned(kind: Kind) {
     let codes: &[&str] = match kind {
         Kind::Postgres => &["XX000", "40001", "40P01", "53200", "25006", "57P01"],
@@ -55,7 +55,7 @@ fn a_poisoned_row_in_each_batch_of_mariadb_fails_alone() {
     poisoned(Kind::Mariadb);
 }
 
-/// A column gets another type and its old one again, another is added and dropped; no row fails.
+/// A column changes its type and back, and another is added and dropped. No row fails.
 fn migrated(kind: Kind) {
     let alter: [&str; 4] = match kind {
         Kind::Postgres => [

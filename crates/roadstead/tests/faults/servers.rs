@@ -1,6 +1,5 @@
-//! Servers of databases that are killed, stopped, switched to read-only, locked, full or cut off
-//! under load, and daemons that are killed before them: no acknowledged row is missing, none is there
-//! twice, none is there that nobody sent.
+//! Database servers that are killed, stopped, switched to read-only, locked, full or cut off under load, and daemons
+//! that are killed: no acknowledged row is missing, no row is stored twice, and no row exists that was not sent.
 
 use crate::daemon::until;
 use crate::ground::Ground;
@@ -10,7 +9,7 @@ use crate::times;
 use crate::tmpfs::Tmpfs;
 use crate::untested::untested_without_root;
 
-/// A fault that is made `count` times on a server of this kind.
+/// Causes a fault `count` times on a server of this kind.
 fn under(kind: Kind, what: &str, count: u32, mut fault: impl FnMut(&mut Ground)) {
     let server = Server::start(kind, &[]);
     let way = server.port;
@@ -47,7 +46,7 @@ fn a_mariadb_that_is_stopped_at_once_loses_nothing() {
     under(Kind::Mariadb, "stopped at once", times(20), stopped_at_once);
 }
 
-/// Switches a server to read-only until batches have run into it, and back.
+/// Switches a server to read-only until batches have failed, and back.
 fn read_only(kind: Kind) {
     under(kind, "switched to read-only", times(10), |ground| {
         let switch = |on: bool| match kind {
@@ -78,7 +77,7 @@ fn a_mariadb_that_is_switched_to_read_only_is_waited_for() {
     read_only(Kind::Mariadb);
 }
 
-/// Holds a lock on the whole table until batches have failed for it.
+/// Holds a lock on the whole table until batches have failed.
 fn locked(kind: Kind) {
     let (lock, unlock) = match kind {
         Kind::Postgres => (
@@ -120,7 +119,7 @@ fn a_mariadb_that_is_locked_fails_batches_and_serves_again() {
     locked(Kind::Mariadb);
 }
 
-/// Cuts the way in every phase of a transaction, `count` times each.
+/// Cuts the connection in every phase of a transaction, `count` times each.
 fn cut(kind: Kind) {
     let server = Server::start(kind, &[]);
     let proxy = Proxy::to(server.port);
@@ -143,14 +142,14 @@ fn a_way_to_mariadb_that_is_cut_loses_nothing() {
     cut(Kind::Mariadb);
 }
 
-/// Fills the disk of a server until rows fail, and makes room again.
+/// Fills the disk of a server until rows fail, and frees space again.
 fn full(kind: Kind) {
     let count = times(20);
     let settings: &[&str] = match kind {
         Kind::Postgres => &["max_wal_size=32MB", "min_wal_size=32MB"],
         Kind::Mariadb => &["innodb-log-file-size=16M", "innodb-buffer-pool-size=16M"],
     };
-    // Room for the server's own files, and for the rows of each round.
+    // The space for the server's own files, and for the rows of each round.
     let disk = match Tmpfs::mount(200 + 20 * count) {
         Ok(disk) => disk,
         Err(why) => {
@@ -160,7 +159,7 @@ fn full(kind: Kind) {
     let server = Server::start_on(kind, settings, disk.folder());
     let way = server.port;
     let ground = Ground::start(server, "retry_timeout = \"500ms\"\n", way);
-    // Rows that take room, so that what is still free in its files is soon used up.
+    // Large rows, so that the free space in the server's files is soon used up.
     let filler = "alter table hits add filler varchar(500) not null default (repeat('x', 400))";
     ground.server.run("hits", filler);
     ground.under("disk full", count, |ground, _| {

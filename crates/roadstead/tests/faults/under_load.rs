@@ -1,4 +1,4 @@
-//! The load beside a fault, as a process of its own, and the checker after it.
+//! Runs the load during a fault as a separate process, and the checker after it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -9,19 +9,19 @@ use serde_json::Value;
 
 use crate::daemon::BINARY;
 
-/// The load ends by itself after this time, if its test has not ended it: no test comes near it.
+/// The load ends by itself after this time, if its test has not stopped it. No test takes that long.
 const TIME_MAX: &str = "3600s";
 
 pub(crate) struct Load {
-    /// None: it was ended.
+    /// `None`: it was stopped.
     child: Option<Child>,
     ledger: PathBuf,
     database: PathBuf,
 }
 
 impl Load {
-    /// Saturates the main job with lines of work until it is ended, reconnecting whenever it must. So each fault
-    /// has its load, however long the faults take.
+    /// Saturates the main job with lines of work until it is stopped, and reconnects when needed. So every fault
+    /// happens under load, independent of its duration.
     pub(crate) fn start(folder: &Path, address: &str) -> Self {
         let ledger = folder.join("ledger");
         let child = Command::new(BINARY)
@@ -47,13 +47,13 @@ impl Load {
         Self { child: Some(child), ledger, database: folder.join("hits.db") }
     }
 
-    /// Ends it and returns its own account and the checker's.
+    /// Stops the load, and returns its report and the checker's verdict.
     pub(crate) fn finish(self) -> (Value, Verdict) {
         let (ledger, database) = (self.ledger.clone(), self.database.clone());
         (self.end(), check(&ledger, &database, "hits").unwrap())
     }
 
-    /// Ends it and returns its own account: no more lines are sent, and the replies to those that were are awaited.
+    /// Stops the load and returns its report: no more lines are sent, and replies in flight are awaited.
     pub(crate) fn end(mut self) -> Value {
         let child = self.child.take().unwrap();
         let pid = Pid::from_child(&child);
@@ -65,7 +65,7 @@ impl Load {
     }
 }
 
-/// A test that fails leaves no load behind.
+/// Stops the load also if a test fails.
 impl Drop for Load {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {

@@ -1,9 +1,9 @@
-//! Servers of HTTP that are killed, stopped, that answer wrongly or come and go under load: nobody gets
-//! another's body, what may have an effect is given to one server at most, and no request fails that
-//! could still have been given to another server safely.
+//! HTTP servers that are killed, stopped, that answer wrongly or come and go under load: no client gets a body of
+//! another client, a request that may have an effect is sent to one server at most, and no request fails that could
+//! safely have been sent to another server.
 //!
-//! The servers are processes of their own (`web/server.rs`), so that they can be killed and stopped; the
-//! load and its verdict stand in `web/load.rs`.
+//! The servers are separate processes (`web/server.rs`), so that they can be killed and stopped. The load and its
+//! verdict are in `web/load.rs`.
 
 mod elsewhere;
 mod load;
@@ -20,21 +20,21 @@ use crate::times;
 use load::{Load, Verdict};
 use server::Server;
 
-/// Requests that one server may have in hand. What a kill takes is repeated out of a stock of twenty.
+/// The maximum number of requests in flight per server. Requests lost by a kill are retried from a budget of twenty.
 const SLOTS: usize = 4;
 
-/// Kills that come so close take more than a tenth of the requests, which is what may be repeated by default, and
-/// one request more than three times.
+/// Frequent kills fail more than a tenth of the requests, which is the default retry budget, and fail some requests
+/// more than three times.
 const REPEATED: &str = "retries = { tries = 20, budget = \"100%\", min_retries = 100 }";
 
-/// Answers in a thousand that a server which gets some wrong gets wrong.
+/// Wrong answers per thousand of a faulty server.
 const FAULTS: u32 = 200;
-/// Nobody is refused for having waited.
+/// No request is rejected because it waited.
 const QUEUE: &str = "queue = { timeout = \"20s\" }";
-/// Looks at servers so often that one that is back is found soon.
+/// Frequent health checks, so that a server that is back is found soon.
 const LOOKS: &str = "health_check = { check = \"tcp\", interval = \"50ms\", rise = 1 }";
 
-/// A daemon before servers, and the load on it.
+/// A daemon with its servers, and the load.
 struct Ground {
     daemon: Daemon,
     servers: Vec<Server>,
@@ -63,12 +63,12 @@ impl Ground {
         self.daemon.metric("roadstead_requests_finished_total", &["answered"])
     }
 
-    /// What is held of a server.
+    /// Returns the status of a server.
     fn held(&self, place: usize) -> Value {
         self.daemon.status()["pools"][0]["places"][place].clone()
     }
 
-    /// Waits until so many more requests were answered.
+    /// Waits until this number of further requests were answered.
     fn until_more(&self, count: u64) {
         let before = self.answered();
         until("requests are answered", || self.answered() >= before + count);
@@ -84,7 +84,7 @@ impl Ground {
     }
 }
 
-/// F1: a server is killed and started again, one after the other.
+/// F1: servers are killed and restarted, one after the other.
 #[test]
 fn servers_killed_under_load_cost_nothing_that_can_be_repeated() {
     for shards in [1, 2] {
@@ -101,12 +101,12 @@ fn servers_killed_under_load_cost_nothing_that_can_be_repeated() {
         }
         let verdict = ground.end(&format!("{kills} servers killed, {shards} shards"), load);
         assert_eq!(verdict.needless, []);
-        // Of what may have an effect a kill takes what the server had in hand.
+        // A kill can affect only requests that were in flight to the server.
         assert!(verdict.effects_unknown <= u64::from(kills) * SLOTS as u64);
     }
 }
 
-/// F3: a server is stopped and goes on later. It is left out, and what it says too late is nobody's.
+/// F3: a server is stopped and continued later. It gets no requests meanwhile, and its late replies are discarded.
 #[test]
 fn a_server_that_stalls_costs_what_it_has_in_hand() {
     for shards in [1, 2] {
@@ -122,19 +122,19 @@ fn a_server_that_stalls_costs_what_it_has_in_hand() {
             ground.until_more(50);
             ground.servers[victim].signal(Signal::STOP);
             until("it is left out", || ground.held(victim)["health"] == "down");
-            // What it has in hand ends at its deadline.
+            // Its requests in flight end at their response timeout.
             until("it has nothing in hand", || ground.held(victim)["in_use"] == 0);
             ground.until_more(20);
             ground.servers[victim].signal(Signal::CONT);
         }
         let verdict = ground.end(&format!("{stops} servers stopped, {shards} shards"), load);
         assert_eq!(verdict.needless, []);
-        // Its slots, and once more where it is left out only after their deadline.
+        // The requests of its slots, and as many again if it is excluded only after their timeout.
         assert!(verdict.late <= 2 * u64::from(stops) * SLOTS as u64);
     }
 }
 
-/// F5: one of three servers answers wrongly now and then, in every way there is.
+/// F5: one of three servers sometimes answers wrongly, in every possible way.
 #[test]
 fn wrong_answers_of_one_server_mix_nothing_and_are_repeated_where_they_may() {
     for shards in [1, 2] {
@@ -156,7 +156,7 @@ fn servers_that_come_and_go_cost_nothing_and_share_alike() {
         let mut ground = Ground::start(shards, count, 0, &format!("{QUEUE}\n{LOOKS}\n{REPEATED}"));
         let load = Load::start(ground.daemon.address());
         for round in 0..times(300) as usize {
-            // Half of those that come and go are down, each in its turn.
+            // Half of the servers that come and go are down, in turn.
             let place = 1 + round % (count - 1);
             ground.servers[place].turn();
             ground.until_more(20);

@@ -1,4 +1,4 @@
-//! The access log of a real daemon: what is in it, what nobody can write into it, and how it moves.
+//! The access log of a real daemon: its contents, protection against forged entries, and moving the file.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ fn with_log(options: &str, text: &str) -> String {
     format!("[access_log]\nto = \"file:access.log\"\n{options}\n{text}")
 }
 
-/// The complete lines of the log. The last one may still be on its way.
+/// Returns the complete lines of the log. The last one may still be incomplete.
 fn lines(folder: &Path) -> Vec<String> {
     let text = fs::read_to_string(folder.join("access.log")).unwrap_or_default();
     text.split_inclusive('\n')
@@ -22,7 +22,7 @@ fn lines(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The lines of the log, once there are so many.
+/// Returns the lines of the log when there are `count`.
 fn logged(folder: &Path, count: usize) -> Vec<String> {
     until("every request has its line", || lines(folder).len() >= count);
     lines(folder)
@@ -73,7 +73,7 @@ fn the_bytes_of_a_body_in_chunks_are_counted_without_their_framing() {
         Server::start(&[("/a", Answer::Bytes(b"HTTP/1.1 204 No Content\r\n\r\n".to_vec()))]);
     let (folder, daemon) = http("", &server);
     let chunks = |count: usize| format!("3e8;x=y\r\n{}\r\n", "x".repeat(1000)).repeat(count);
-    // Whole with its head; with a trailer that goes on; more than is taken along with a head.
+    // A body with its head; with a trailer that follows later; and more than is sent together with a head.
     for (count, trailer) in [(3, ""), (3, "grpc-status: 0\r\n"), (200, "")] {
         let mut client = daemon.connect();
         client.send(format!(
@@ -102,7 +102,7 @@ fn heads_that_try_to_forge_lines_stay_one_line_each() {
                 "GET {forged} HTTP/1.1\r\nHost: a\r\nUser-Agent: \" 200 5 \"\\ \u{2028}\u{85}\r\n\
                  Referer: \"}}\r\nConnection: close\r\n\r\n"
             ),
-            // These break a rule: they are refused, and have a line each as well.
+            // These requests violate a rule. They are rejected, and also have one line each.
             "GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: a\rb\r\n\r\n".to_owned(),
             "GET /\n127.0.0.1 HTTP/1.1\r\n\r\n".to_owned(),
         ];
@@ -141,7 +141,7 @@ fn failures_say_whose_end_it_was() {
     assert_eq!(seen[0], "GET / HTTP/1.1 200 ok ok ok 0");
     assert_eq!(seen[1], "GET /garbled HTTP/1.1 502 garbled told garbled 2");
     let rejects = |labels: &[&str]| daemon.metric("roadstead_http_messages_rejected_total", labels);
-    // Each of the three tries.
+    // One for each of the three attempts.
     assert_eq!(rejects(&["side=\"reply\"", "reason=\"bare-lf\""]), 3);
     assert_eq!(rejects(&[]), 3);
 }
@@ -212,7 +212,7 @@ fn a_log_that_takes_nothing_stops_nobody_and_is_counted() {
         assert_eq!(client.ask("a"), "a");
     }
     until("lost lines are counted", || {
-        // What the log could not take is published with the next turn.
+        // Lines that the log could not accept are counted in the next turn.
         client.ask("b");
         daemon.metric("roadstead_access_log_lines_dropped_total", &[]) >= 100
     });

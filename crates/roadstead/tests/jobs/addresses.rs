@@ -1,5 +1,4 @@
-//! Who may come in by address, and how much of it: with clients of many addresses, which 127.0.0.0/8
-//! has.
+//! Access control and limits by client address. The clients use many addresses of 127.0.0.0/8.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, SocketAddrV4, TcpStream, UdpSocket};
@@ -19,9 +18,9 @@ fn echo(listener: &str) -> (tempfile::TempDir, Daemon) {
     (folder, daemon)
 }
 
-/// A connection from 127.0.0.`host`.
+/// Connects from 127.0.0.`host`.
 pub(crate) fn stream_from(host: u8, to: &str) -> TcpStream {
-    // Not for the daemons that other tests start meanwhile.
+    // Close-on-exec, so that daemons of other tests do not inherit the socket.
     let (family, kind) = (AddressFamily::INET, SocketType::STREAM);
     let stream = socket_with(family, kind, SocketFlags::CLOEXEC, None).unwrap();
     bind(&stream, &SocketAddrV4::new([127, 0, 0, host].into(), 0)).unwrap();
@@ -86,7 +85,7 @@ fn neighbours_share_what_one_address_may_where_that_is_set() {
 #[test]
 fn an_address_that_asks_too_often_is_refused_in_its_turn_and_others_are_served() {
     let (_folder, daemon) = echo("per_address = { requests = 1, requests_burst = 5 }\n");
-    // All lines come in one piece and at one moment.
+    // All lines arrive together.
     let mut greedy = from(1, &daemon);
     greedy.send("a\n".repeat(40));
     let lines: Vec<String> = (0..40).map(|_| greedy.line()).collect();
@@ -107,7 +106,7 @@ fn an_address_that_connects_too_often_is_refused_for_as_long_as_it_does() {
     let mut served = 0;
     for _ in 0..60 {
         let mut client = from(1, &daemon);
-        // What is sent to one that is refused may be refused by its kernel.
+        // Sending to a rejected connection may fail.
         let _ = client.stream().write_all(b"a\n");
         served += u64::from(client.line() == "a");
     }
@@ -256,7 +255,7 @@ fn datagrams_are_limited_by_their_senders_address() {
     let greedy = sender(1);
     let said: Vec<String> = (0..3).map(|_| ask(&greedy)).collect();
     assert_eq!(said, ["a"; 3]);
-    // Over the rate nothing is sent.
+    // Above the rate limit nothing is sent.
     for _ in 0..30 {
         greedy.send(b"a").unwrap();
     }

@@ -1,5 +1,4 @@
-//! Who may control a daemon through its admin address: no web page, no other local user, nobody without
-//! the token.
+//! Access to the admin address: no web page, no other local user and no client without the token can control a daemon.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -64,9 +63,9 @@ fn ctl(runtime: &Path, user: Option<u32>, arguments: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// Waits until so many requests have reached the pool, and no more: a rejected one never does. They are
-/// counted once a turn of the loop. They are read without a token: the client of the tests would take one from
-/// the default folder, where a daemon that was killed may have left its own for the same address.
+/// Waits until exactly this number of requests have reached the pool. Rejected requests never do. They are counted once
+/// per turn of the loop. The metrics are read without a token, because the client of the tests would use one from the
+/// default folder, where a killed daemon may have left a token for the same address.
 fn asked(daemon: &Daemon, count: u64) {
     let host = if daemon.admin.starts_with("unix:") { "localhost" } else { &daemon.admin };
     let request = format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
@@ -91,7 +90,7 @@ fn a_web_page_cannot_control_the_daemon() {
     let origin = format!("Origin: http://{}", daemon.admin);
     let (host, token, origin) = (host.as_str(), token.as_str(), origin.as_str());
     let own = "Roadstead-Request: 1";
-    // Even a page that has the token.
+    // Even a page that has the token is rejected.
     for (method, path, headers, expected) in [
         ("POST", "/ask/main", vec!["Host: evil.example", token, own], 403),
         ("POST", "/ask/main", vec![host, "Origin: http://evil.example", token, own], 403),
@@ -164,7 +163,7 @@ fn clients_without_a_token_do_not_fill_the_log_and_a_wrong_token_is_in_it() {
     until("all are logged or counted", || sum(logged(&folder)) == 301);
     let (lines, _) = logged(&folder);
     assert!(lines <= 5 * (begun.elapsed().as_secs() + 1), "{lines} lines");
-    // An operator's order is always logged.
+    // A command of the operator is always logged.
     let token = format!("Authorization: Bearer {TOKEN}");
     assert_eq!(status(&daemon, "POST", "/recycle/main", &[&host, own, &token]), 200);
     until("it is logged", || read_log(folder.path()).contains("POST /recycle/main"));
@@ -173,13 +172,13 @@ fn clients_without_a_token_do_not_fill_the_log_and_a_wrong_token_is_in_it() {
 #[test]
 fn a_loopback_address_without_a_token_is_controlled_by_the_user_of_the_daemon_only() {
     let folder = folder();
-    // Everybody may enter the folder, nobody else may read the token.
+    // Every user may enter the folder, but no other user may read the token.
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let daemon = serve(&folder, "listen = \"localhost:0\"");
     let host = format!("Host: {}", daemon.admin);
     let own = "Roadstead-Request: 1";
     assert_eq!(status(&daemon, "GET", "/metrics", &[&host]), 200);
-    // The body is not waited for.
+    // The daemon does not wait for the body.
     let announced = format!("GET /health HTTP/1.1\r\n{host}\r\nContent-Length: 9\r\n\r\n");
     assert!(raw(&daemon, &announced).starts_with("HTTP/1.1 413 "));
     for path in ["/ask/main", "/reload", "/recycle/main", "/pools/main/fallback", "/nothing"] {
@@ -216,14 +215,14 @@ fn a_unix_socket_is_controlled_by_root_the_daemon_s_user_and_its_group() {
     let daemon = serve(&folder, &listen);
     assert_eq!(mode(), 0o660);
     assert!(asks(None).0);
-    // A page of a browser does not reach a socket, but what a proxy passes on is checked all the same.
+    // A page in a browser cannot reach a socket, but a proxy could forward its requests, so they are checked too.
     let own = "Roadstead-Request: 1";
     assert_eq!(status(&daemon, "POST", "/ask/main", &["Host: evil.example", own]), 403);
     assert_eq!(status(&daemon, "POST", "/ask/main", &["Host: localhost"]), 415);
     asked(&daemon, 1);
     if rustix::process::geteuid().is_root() {
         assert!(!asks(Some(NOBODY)).0);
-        // Even where the file lets everybody connect.
+        // The check applies even if the file mode lets every user connect.
         std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o666)).unwrap();
         let (served, told) = asks(Some(NOBODY));
         assert!(!served && told.contains("only root"), "{told}");
@@ -258,7 +257,7 @@ fn an_address_that_others_can_reach_needs_a_token_for_everything() {
     assert!(!out.status.success() && !told.contains(TOKEN), "{told}");
 }
 
-/// Takes connections and prints what is sent on each.
+/// Accepts connections and prints what is sent on each.
 const STRANGER: &str = "
 import socket, sys
 listener = socket.create_server(('127.0.0.1', 0))
@@ -308,14 +307,14 @@ fn a_token_is_not_sent_to_another_user_who_listens_on_the_admin_port() {
         assert!(success == right && told.contains(&named), "{arguments:?}: {told}");
         assert_eq!(heard.next().unwrap(), "b''", "{arguments:?}");
     }
-    // Nor does a stranger get the line of `ask` without a token.
+    // A process of another user does not get the line of `ask` without a token either.
     let (success, told) = run(&["ask", "main", "hi", "--admin", &admin]);
     assert!(!success && told.contains(&named), "{told}");
     assert_eq!(heard.next().unwrap(), "b''");
-    // Whom the operator names gets it.
+    // A user that the operator names gets it.
     run(&[&ask[..], &["--admin-user", &NOBODY.to_string()]].concat());
     assert!(heard.next().unwrap().contains(TOKEN));
-    // Nobody is asked at an address of another machine that only the file names.
+    // An address on another machine that only the file names is not contacted.
     write("192.0.2.1:7070");
     let (success, told) = run(&["check", file]);
     assert!(success && told.contains("was not asked"), "{told}");

@@ -1,5 +1,5 @@
 // tidy: tests
-//! Programs that print a line more than they were asked: whose reply reaches whom.
+//! Programs that print an additional line: which client receives which reply.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ for line in sys.stdin:
     sys.stdout.flush()
 "#;
 
-/// A daemon before one such program.
+/// Starts a daemon with one such program.
 fn stray(folder: &Path, every: u32, delay_ms: u32, pool: &str) -> Daemon {
     stray_with(folder, (every, delay_ms), "", pool, &[])
 }
@@ -41,7 +41,7 @@ pub(crate) fn stray_with(
     Daemon::serve_with(folder, &configuration, environment)
 }
 
-/// What clients that wait for each reply have got.
+/// The replies received by clients that wait for each reply.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     own: usize,
@@ -49,8 +49,8 @@ pub(crate) struct Tally {
     pub(crate) misdirected: usize,
 }
 
-/// So many clients at once, each of which waits for each reply. A client whose line was taken by a
-/// stray one reads that as its reply, as it would without a daemon.
+/// Runs this number of clients, each of which waits for each reply. A client whose reply was displaced by a stray line
+/// reads the stray line as its reply, as it would without a daemon.
 pub(crate) fn ask_in_turn(daemon: &Daemon, clients: usize, rounds: usize) -> Tally {
     let mut all: Vec<_> = (0..clients).map(|_| daemon.connect()).collect();
     std::thread::scope(|scope| {
@@ -108,7 +108,7 @@ fn a_program_that_was_found_out_is_logged_with_its_requests_and_its_pool_is_chec
     });
 }
 
-/// The least time in which one worker answers so many requests of two clients in turn, checked
+/// Returns the minimum time in which one worker answers this number of requests of two clients in turn, with a check
 /// after each.
 const fn checked(requests: u32) -> std::time::Duration {
     std::time::Duration::from_millis(10 * requests as u64)
@@ -173,7 +173,8 @@ fn a_pipelined_program_is_emptied_before_it_is_checked() {
     let folder = folder();
     let daemon = stray(folder.path(), 1, 0, "pipeline = 4");
     let tally = ask_in_turn(&daemon, 2, 20);
-    // Both may have a request with it at once, for the operator has said that it answers once.
+    // Requests of both clients may be in flight to the program, because with `pipeline` the operator declares that each
+    // request has exactly one reply.
     assert!(tally.misdirected <= 20, "{tally:?}");
     let daemon = stray(folder.path(), u32::MAX, 0, "pipeline = 4");
     assert_eq!(ask_in_turn(&daemon, 4, 20), Tally { own: 80, misdirected: 0 });
@@ -196,7 +197,7 @@ fn a_part_of_a_line_behind_a_reply_does_not_begin_the_reply_to_another_client() 
             "program = [\"python3\", \"-c\", {PARTIAL:?}]\nworkers = 1\nmin_uptime = \"0s\"\n{pool}\n"
         );
         let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
-        // Its probation ends: no check is under way afterwards.
+        // Its probation ends: no check is running afterwards.
         for round in 0..20 {
             let line = format!("hello {round}");
             assert_eq!(daemon.connect().ask(&line), line);

@@ -1,4 +1,4 @@
-//! Clients bound to programs, the sorry answer that comes and goes, and orders at run time.
+//! Clients bound to programs, the fallback response that comes and goes, and commands at run time.
 
 use std::fs;
 use std::io::Write;
@@ -40,7 +40,7 @@ fn a_client_comes_back_to_its_program_and_gets_another_when_that_dies() {
     assert_eq!(client.ask("client0 e"), next);
 }
 
-/// Four lines over each of six connections of every listener: which program answered each.
+/// Sends four lines over each of six connections of every listener. Returns which program answered each.
 fn programs_of_connections(connect: impl Fn() -> crate::client::Client) -> Vec<Vec<String>> {
     let mut clients: Vec<_> = (0..6).map(|_| connect()).collect();
     let mut said = vec![Vec::new(); clients.len()];
@@ -78,7 +78,7 @@ fn a_connection_keeps_its_program_on_a_port_and_on_a_unix_socket() {
     }
 }
 
-/// What was decided last about a request of the pool.
+/// Returns the last decision about a request of the pool.
 fn last_decision(daemon: &Daemon) -> String {
     let (_, why) = ctl(daemon, &["why", "main"]);
     why.lines().next().unwrap_or_default().to_owned()
@@ -96,7 +96,7 @@ fn beyond_its_limit_the_table_of_clients_lets_go_of_who_rested_longest() {
         last_decision(&daemon).contains("(bound)")
     };
     assert_eq!(["ann", "bob"].map(&mut is_bound), [false; 2]);
-    // Ann asked last: there is no room for Bob beside her and Cid.
+    // Ann sent the last request: there is no room for Bob beside her and Cid.
     assert_eq!(
         ["ann", "cid", "ann", "cid", "bob"].map(&mut is_bound),
         [true, false, true, true, false]
@@ -112,7 +112,7 @@ fn a_client_that_did_not_ask_for_its_lifetime_is_no_longer_bound() {
     let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
     let mut client = daemon.connect();
     client.ask("ann");
-    // The others' requests are what makes room.
+    // Requests of the other clients displace her.
     until("she is forgotten", || {
         client.ask("bob");
         daemon.metric("roadstead_bound_clients", &[]) == 1
@@ -149,7 +149,8 @@ fn over_its_limit_a_pool_is_fallback_until_there_is_room_again() {
          fallback = {{ line = \"we are sorry\", until = \"0%\" }}\n"
     );
     let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
-    // Held open at both ends: no reader finds it at its end, and each line lets one request go.
+    // The gate is open for reading and writing, so that no reader sees its end, and each line lets one request
+    // continue.
     let mut gate = fs::OpenOptions::new().read(true).write(true).open(&gate).unwrap();
     let (mut one, mut two, mut three) = (daemon.connect(), daemon.connect(), daemon.connect());
     one.send("1\n");

@@ -1,4 +1,4 @@
-//! The commands beside `serve`.
+//! The commands other than `serve`.
 
 use std::process::{Command, Output, Stdio};
 
@@ -182,7 +182,7 @@ fn check_reads_what_the_daemon_will_read_and_names_the_line_of_what_is_missing()
         assert!(told.iter().any(|(at, said)| *at == line && said.contains(words)), "{told:?}");
     }
     assert_eq!(told.len(), 6, "{told:?}");
-    // A secret that is no good is named by its place, and not shown.
+    // An invalid secret is reported by its location, and its value is not shown.
     std::fs::write(&tokens, "hush\n").unwrap();
     let only = wrong.lines().take(5).collect::<Vec<_>>().join("\n");
     let only = only.replace(", \"env:ROADSTEAD_TEST_NOBODY\"", "");
@@ -314,7 +314,7 @@ fn run_and_check_name_a_program_that_is_not_there() {
         let pool = format!("program = [{}]\n", serde_json::Value::from(program));
         std::fs::write(&file, one_pool("", &pool)).unwrap();
         let out = roadstead(&["check", file.to_str().unwrap()]);
-        // It may be there where the file is served.
+        // The file may exist on the machine that serves.
         assert!(out.status.success());
         let told = text(&out.stderr);
         assert!(told.contains(expected) && told.contains("warning: "), "{told}");

@@ -1,4 +1,4 @@
-//! Rows, tables and logins that go wrong behind a daemon that serves.
+//! Rows, tables and logins that fail while a daemon serves.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Listeners of datagrams, where there is no connection that could tell of an end.
+//! Listeners of datagrams. They have no connection whose end could be seen.
 
 use std::net::UdpSocket;
 
@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use crate::daemon::{Daemon, folder, until, worker_program};
 
-/// A listener of datagrams before one pool.
+/// Starts a listener of datagrams with one pool.
 fn serve(folder: &std::path::Path, pool: &str) -> (Daemon, UdpSocket) {
     let configuration = format!(
         "[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\n\
@@ -50,7 +50,7 @@ fn an_answer_in_place_of_another_that_no_datagram_holds_is_refused_in_words() {
     drop(daemon);
 }
 
-/// What the daemon says of a request that it refuses may come back from another daemon, without end.
+/// An error reply could be a request to another daemon, and the two could answer each other without end.
 #[test]
 fn what_begins_as_an_error_is_told_no_error() {
     let folder = folder();

@@ -1,4 +1,4 @@
-//! Error details stay with the operator, whatever protocol the client speaks.
+//! Error details are visible only to the operator, with every client protocol.
 
 use crate::daemon::{Daemon, folder, one_pool, read_log};
 use crate::server::{Kind, Server};
@@ -6,8 +6,8 @@ use crate::server::{Kind, Server};
 const TABLE: &str = "create table hits (id bigint primary key, path varchar(20) not null, \
                      secret varchar(20) default 'hush' unique)";
 
-/// A daemon with that option, a row in its table, and what it says to another one: by lines, and to
-/// a POST.
+/// Starts a daemon with this option, stores a row, and sends rows that the database rejects. Returns the replies to a
+/// line and to a POST, and the log.
 fn refused(kind: Kind, option: &str) -> (String, String, String) {
     let server = Server::start(kind, &[]);
     let target = server.database("hits");

@@ -1,4 +1,4 @@
-//! `roadstead doctor` against real small programs, each with one thing wrong.
+//! `roadstead doctor` with real small programs, each with one fault.
 
 use std::process::{Command, Stdio};
 
@@ -10,7 +10,7 @@ struct Told {
 }
 
 impl Told {
-    /// Exactly these things are wrong.
+    /// Checks that exactly these problems were found.
     fn is_wrong(&self, what: &[&str]) {
         let wrong: Vec<_> = self.page.lines().filter(|line| line.contains("WRONG")).collect();
         let found = wrong.iter().zip(what).all(|(line, what)| line.contains(what));
@@ -26,7 +26,7 @@ impl Told {
 fn doctor(flags: &[&str], program: &[&str]) -> Told {
     let mut command = Command::new(BINARY);
     command.arg("doctor").args(flags).arg("--").args(program).stdin(Stdio::null());
-    // Who runs the tests may have cured Python already.
+    // The environment of the tests may already disable Python's buffering.
     command.env_remove("PYTHONUNBUFFERED");
     let out = command.output().unwrap();
     let page = [out.stdout, out.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
@@ -165,7 +165,7 @@ fn stray_prints_are_harmless_where_a_program_speaks_on_three_and_four() {
     plain(&["sh", "-c", "echo ready; exec cat"]).is_wrong(&["speaks before it is asked"]);
 }
 
-/// A server that answers nothing before it was greeted, and has much to say beside its answers.
+/// A server that answers no request before its initialization, and sends additional messages.
 const STRICT: &str = r#"
 import json, sys
 def say(message): print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
@@ -273,7 +273,7 @@ fn a_prompt_is_not_taken_for_a_greeting() {
 
 #[test]
 fn one_that_speaks_fastcgi_is_told_from_one_that_speaks_no_http() {
-    // It ends what is no record of FastCGI, and answers which values it has.
+    // It closes a connection without a FastCGI record, and answers which values it supports.
     let program = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen()\n\
         while True:\n    \
             c, _ = s.accept(); head = c.recv(8)\n    \

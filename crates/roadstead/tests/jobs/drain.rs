@@ -1,4 +1,4 @@
-//! The end of a daemon in good order.
+//! Draining a daemon.
 
 use rustix::process::Signal;
 
@@ -69,7 +69,7 @@ fn a_second_signal_ends_at_once() {
     assert_eq!(daemon.wait().code(), Some(1));
 }
 
-/// Far longer than any test waits: nothing here may need the deadline to come to its end.
+/// Far longer than any test waits: no test here depends on the drain timeout.
 const NEVER: &str = "[daemon]\ndrain_timeout = \"1h\"\n";
 
 #[test]

@@ -1,4 +1,4 @@
-//! Rows that a database does not store although it reports no error: what clients read.
+//! Rows that a database does not store although it reports no error: what clients receive.
 
 use crate::daemon::{Daemon, folder, one_pool};
 use crate::server::{Kind, Server};
@@ -11,7 +11,7 @@ fn pool(target: &str, more: &str) -> String {
 
 const INSERT: &str = "insert = { table = \"hits\", columns = [\"id\", \"path\"] }";
 
-/// The same pool by lines and by HTTP.
+/// Starts the same pool with a listener for lines and one for HTTP.
 fn serve(folder: &std::path::Path, pool: &str) -> Daemon {
     let web = "[listener.web]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"main\"\n";
     Daemon::serve(folder, &format!("{}{web}", one_pool("", pool)))
@@ -48,7 +48,7 @@ fn a_row_that_a_trigger_drops_is_told_by_every_protocol() {
         2
     );
     assert!(daemon.stop().success());
-    // Where the trigger puts rows elsewhere, they are stored for all that it knows.
+    // If the trigger stores rows in another table, they count as stored.
     let daemon = serve(folder.path(), &pool(&target, &format!("{INSERT}\naffected = \"any\"")));
     assert_eq!(daemon.connect().ask(r#"{"id":5,"path":"/no"}"#), "ok 5");
 }

@@ -1,5 +1,4 @@
-//! The examples as they are shipped, with the real interpreter; only their ports are chosen by the
-//! system.
+//! The examples as they are shipped, with real interpreters. Only their ports are chosen by the system.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -68,7 +67,7 @@ fn hits_on_postgres_are_read_over_http_as_their_page_says() {
         ["7000", "7070", "7080"].iter().fold(text.replace(shipped, &target), |text, port| {
             text.replace(&format!("\"127.0.0.1:{port}\""), "\"127.0.0.1:0\"")
         });
-    // The query is prepared when the table is there.
+    // The query is prepared when the table exists.
     let daemon = Daemon::serve(folder.path(), &text);
     let mut client = Client::connect(&daemon.listeners["hits"]);
     client.send("7 1764000000000000 /a/17 200\n8 1764000000000001 /b/3 404\n");
@@ -128,7 +127,7 @@ fn compile_len2(folder: &Path) {
     assert!(cc.is_ok_and(|it| it.success()), "this test needs a C compiler: apt-get install gcc");
 }
 
-/// What the page of `examples/programs` says, one file after the other.
+/// Checks the output on the page of `examples/programs`, one file after the other.
 #[test]
 fn programs_of_every_kind_do_what_their_page_says() {
     let cases: &[(&str, &[u8], &[u8])] = &[
@@ -151,7 +150,7 @@ fn programs_of_every_kind_do_what_their_page_says() {
               Content-Type: text/plain; charset=utf-8\r\nContent-Length: 6\r\n\r\nhello\n\
               HTTP/1.1 405 Method Not Allowed\r\nallow: GET, POST\r\nContent-Length: 0\r\n\r\n",
         ),
-        // What it says of the file that was opened, though nobody asked, and the reply behind it.
+        // The unsolicited diagnostics of the opened file, and the reply after them.
         (
             "lsp",
             b"Content-Length: 118\r\n\r\n{\"jsonrpc\":\"2.0\",\"method\":\"textDocument/didOpen\",\"params\":{\"textDocument\":{\"uri\":\"file:///a\",\"text\":\"one\\nTODO two\"}}}Content-Length: 101\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"textDocument/hover\",\"params\":{\"position\":{\"line\":3,\"character\":7}}}",
@@ -203,7 +202,7 @@ fn datagrams_are_answered_as_their_page_says() {
     }
 }
 
-/// The same of those that serve HTTP, whose heads hold dates.
+/// The same for programs that serve HTTP, whose heads contain dates.
 #[test]
 fn programs_that_serve_http_do_what_their_page_says() {
     for (name, path, expected) in [
@@ -220,8 +219,7 @@ fn programs_that_serve_http_do_what_their_page_says() {
     }
 }
 
-/// Where the tools that tests need are installed that no Debian package has; `cargo xtask test`
-/// sees to it.
+/// Returns the path of an npm package that `cargo xtask test` installs, because no Debian package contains it.
 fn node_module(name: &str) -> PathBuf {
     let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/node_modules");
     let place = place.join(name);
@@ -245,7 +243,7 @@ fn an_mcp_server_is_shared_by_fifty_clients() {
     let daemon = Daemon::serve(folder.path(), &text);
     let mut clients: Vec<Client> =
         (0..50).map(|_| Client::connect(&daemon.listeners["mcp"])).collect();
-    // All use the same ids; each makes a note that only it asks for, and must read its own.
+    // All clients use the same ids. Each creates a note that only it requests, and must read its own.
     for (who, client) in clients.iter_mut().enumerate() {
         client.send(
             "{\"jsonrpc\":\"2.0\",\"id\":\"hello\",\"method\":\"initialize\",\"params\":{}}\n",

@@ -1,4 +1,4 @@
-//! What goes wrong between clients and programs of any framing, and whom it must not touch.
+//! Faults between clients and programs with any framing, and the isolation of other clients.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use crate::daemon::{folder, until};
 use crate::framings::{parse, serve};
 
-/// Answers requests, but neither `stall` nor what takes a request back.
+/// Answers requests, except `stall` and cancellations.
 const STALLS: &str = r#"
 import json, sys
 for line in sys.stdin:
@@ -133,7 +133,7 @@ fn a_connection_that_waits_for_its_own_program_does_not_hold_up_a_drain() {
     assert!(daemon.wait().success());
 }
 
-/// Asks its client before it answers, and tells what was taken back.
+/// Sends its client a request before it answers, and reports cancellations.
 const ASKS: &str = r#"
 import json, sys
 def say(it): print(json.dumps(it), flush=True)
@@ -169,7 +169,7 @@ fn a_connections_own_program_asks_it_and_hears_what_it_takes_back() {
 #[test]
 fn a_length_of_gigabytes_is_refused_before_a_byte_of_it_is_kept() {
     let folder = folder();
-    // 1.7 GB are announced, and ten bytes of it come.
+    // The program announces 1.7 GB, and sends ten bytes.
     let program = "import sys; sys.stdin.buffer.read(5); \
                    sys.stdout.buffer.write((1_700_000_000).to_bytes(4, 'big') + b'x' * 10); \
                    sys.stdout.flush(); sys.stdin.read()";
@@ -178,7 +178,7 @@ fn a_length_of_gigabytes_is_refused_before_a_byte_of_it_is_kept() {
     let mut client = daemon.connect();
     let told = client.ask("a");
     assert!(told.starts_with("!unknown reply"), "{told}");
-    // And from a client, which is told so at once.
+    // The same from a client, which receives an error immediately.
     let folder = self::folder();
     let daemon = serve(folder.path(), "len4", &["cat"], "framing = \"lines\"\n");
     let mut client = daemon.connect();

@@ -1,5 +1,5 @@
-//! Every framing on either side, with real programs: Perl where a few lines must frame bytes,
-//! the tools of every system elsewhere.
+//! Every framing on either side, with real programs: Perl if a few lines must frame bytes, and standard tools
+//! otherwise.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::daemon::{Daemon, folder, read_log, until};
 
-/// A listener of this protocol before a pool of this program.
+/// Starts a listener with this protocol and a pool of this program.
 pub(crate) fn serve(folder: &Path, protocol: &str, program: &[&str], pool: &str) -> Daemon {
     let program: Vec<String> = program.iter().map(|word| Value::from(*word).to_string()).collect();
     let configuration = format!(
@@ -18,7 +18,7 @@ pub(crate) fn serve(folder: &Path, protocol: &str, program: &[&str], pool: &str)
     Daemon::serve(folder, &configuration)
 }
 
-/// A Perl program that reads frames with a packed length, and answers each with `<` and it.
+/// Returns a Perl program that reads frames with a packed length, and answers each with `<` and the frame.
 fn packed(template: &str, bytes: usize) -> String {
     format!(
         "$| = 1; binmode STDIN; binmode STDOUT; while (read(STDIN, my $h, {bytes}) == {bytes}) \
@@ -27,8 +27,8 @@ fn packed(template: &str, bytes: usize) -> String {
     )
 }
 
-/// One message a line: answers a request with its own parameters, a pair of them in the wrong
-/// order; reports progress where it is asked for.
+/// One message per line: answers a request with its parameters, a pair of them in the wrong order, and reports progress
+/// if requested.
 const JSONRPC: &str = r#"
 import json, sys
 held = None
@@ -61,7 +61,7 @@ fn a_program_that_speaks_in_lengths_serves_clients_that_speak_in_lines() {
         for text in ["", "a", "two words"] {
             assert_eq!(client.ask(text), format!("<{text}"), "{framing}");
         }
-        // What the framing cannot carry is refused before it is sent.
+        // A message that the framing cannot carry is rejected before it is sent.
         if framing == "len1" {
             let reply = client.ask(&"x".repeat(300));
             assert!(reply.starts_with("!record a frame of len1"), "{reply}");
@@ -144,7 +144,7 @@ fn a_process_is_started_for_its_request_and_not_before() {
     let mut client = daemon.connect();
     let (one, other) = (client.ask("0"), client.ask("0"));
     assert!(one != other && one.parse::<u32>().is_ok(), "{one} {other}");
-    // One that fails is told, and is no reason to serve nobody.
+    // A failure is reported, and does not stop the service.
     for _ in 0..20 {
         assert!(client.ask("1").contains("code 1"));
     }
@@ -259,12 +259,12 @@ fn clients_share_a_json_rpc_program_whatever_their_ids() {
         let reply = parse(&client.line());
         assert_eq!((&reply["id"], &reply["result"]["who"]), (&Value::from(1), &Value::from(who)));
     }
-    // Within one client, replies come as they are ready.
+    // The replies to one client arrive when they are ready.
     let client = &mut clients[0];
     client.send("{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"first\"}\n{\"jsonrpc\":\"2.0\",\"id\":\"b\",\"method\":\"second\"}\n");
     assert_eq!(parse(&client.line())["id"], "b");
     assert_eq!(parse(&client.line())["id"], "a");
-    // A notification is answered by nobody, and what is no message by an error without an id.
+    // A notification has no answer. An invalid message is answered with an error without an id.
     client.send("{\"jsonrpc\":\"2.0\",\"method\":\"note\"}\nnonsense\n{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"m\"}\n");
     let (one, other) = (parse(&client.line()), parse(&client.line()));
     let error = if one["id"].is_null() { &one } else { &other };
@@ -331,11 +331,11 @@ for line in sys.stdin:
     assert_eq!(daemon.metric("roadstead_worker_failures_total", &[]), 0);
 }
 
-/// Counts the lines that it has had, and forgets them when it is told to.
+/// Counts its lines, and resets the count on request.
 const COUNTER: &str = "$| = 1; while (<STDIN>) { chomp; if ($_ eq 'forget') { $n = 0; print \"ok\\n\"; next } \
                        if ($_ eq 'die') { exit 1 } $n++; print \"$$ $n $_\\n\" }";
 
-/// Asks three things and returns the process that answered all of them, with the first count.
+/// Sends three requests and returns the process that answered all of them, with the first count.
 fn three(client: &mut crate::client::Client) -> (String, String) {
     let replies: Vec<String> = (0..3).map(|it| client.ask(&it.to_string())).collect();
     let words: Vec<Vec<&str>> = replies.iter().map(|it| it.split(' ').collect()).collect();
@@ -351,7 +351,7 @@ fn a_connection_has_a_program_of_its_own_until_it_ends() {
     let (mut one, mut other) = (daemon.connect(), daemon.connect());
     let (first, second) = (three(&mut one), three(&mut other));
     assert_ne!(first.0, second.0);
-    // A third connection waits until a program is returned, and gets one that knows nothing.
+    // A third connection waits until a program is released, and gets one without state.
     let mut third = daemon.connect();
     third.send("a\nb\n");
     until("it waits", || daemon.metric("roadstead_queue_length", &[]) == 1);
@@ -390,7 +390,7 @@ fn a_connection_whose_program_has_ended_is_told_so() {
     assert_eq!(three(&mut another).1, "1");
 }
 
-/// A language server that says something before and beside each reply, and asks its client things.
+/// A language server that sends messages before and after each reply, and requests to its client.
 const TALKATIVE: &str = r#"
 import json, sys
 def say(message): print(json.dumps(message), flush=True)
@@ -419,12 +419,12 @@ fn what_a_program_says_beside_its_replies_is_not_taken_for_one() {
             }
             if dispatch == "session" {
                 assert_eq!((&line["method"], &line["params"]), (&"note".into(), &id.into()));
-                // What its own program asks is for the client to answer; elsewhere we do.
+                // Requests of its own program are answered by the client; with a shared program, by the daemon.
                 assert_eq!(parse(&client.line())["method"], "workspace/configuration");
                 client.send("{\"jsonrpc\":\"2.0\",\"id\":\"mine\",\"result\":[]}\n");
                 line = parse(&client.line());
             }
-            // Nobody knows whose request the notification of a program that clients share is about.
+            // A notification of a shared program cannot be attributed to a client.
             assert_eq!(line["result"], id, "{line}");
         }
         assert_eq!(daemon.metric("roadstead_worker_failures_total", &[]), 0);

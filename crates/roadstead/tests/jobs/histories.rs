@@ -1,10 +1,9 @@
 //! Nothing that one client sends changes the bytes of another client's request or reply.
 //!
-//! Each round plays random histories of dirty clients: messages that are well formed, malformed, cut at
-//! any byte, pipelined; then closed, reset, half-closed or left open. Clean clients follow. What they
-//! receive, and what the server receives of them, is compared byte by byte with what a fresh daemon
-//! gives. The seed is printed; `ROADSTEAD_SEED` replays it, and `ROADSTEAD_FAULTS=full` plays ten times
-//! as many rounds.
+//! Each round plays random histories of dirty clients: messages that are well formed, malformed, cut at any byte,
+//! pipelined; then closed, reset, half-closed or left open. Clean clients follow. What they receive, and what the
+//! server receives from them, is compared byte by byte with the result of a fresh daemon. The seed is printed;
+//! `ROADSTEAD_SEED` replays it, and `ROADSTEAD_FAULTS=full` plays ten times as many rounds.
 
 #[allow(dead_code, reason = "only numbers are drawn here, no times")]
 #[path = "../../../simulate/src/chance.rs"]
@@ -22,7 +21,7 @@ use chance::Chance;
 
 use crate::daemon::PATIENCE;
 
-/// Dirty connections that are left open at once.
+/// The maximum number of open dirty connections.
 const OPEN_MAX: usize = 12;
 
 /// A request of a clean client.
@@ -32,17 +31,17 @@ pub(crate) struct Clean {
     is_split: bool,
 }
 
-/// What came of a clean request.
+/// The result of a clean request.
 #[derive(Clone, PartialEq, Eq)]
 struct Seen {
     reply: Vec<u8>,
     at_server: Vec<Vec<u8>>,
 }
 
-/// A daemon, and what clients may send to it.
+/// A daemon, and the messages of its clients.
 pub(crate) struct Stage<'a> {
     address: String,
-    /// What dirty clients are made of.
+    /// The messages of dirty clients.
     scripts: &'a [Vec<u8>],
     clean: &'a [Clean],
     /// Takes the clean requests that the server received since the last call.
@@ -61,7 +60,7 @@ enum End {
 
 const ENDS: [End; 4] = [End::Closed, End::Reset, End::HalfClosed, End::LeftOpen];
 
-/// So many rounds, or ten times as many.
+/// Returns `usual` rounds, or ten times as many.
 fn rounds(usual: usize) -> usize {
     let is_full = std::env::var("ROADSTEAD_FAULTS").as_deref() == Ok("full");
     if is_full { usual * 10 } else { usual }
@@ -82,7 +81,7 @@ fn connect(address: &str) -> TcpStream {
     stream
 }
 
-/// Bytes of a dirty client: some scripts, perhaps with one byte changed, perhaps cut.
+/// Returns the bytes of a dirty client: some scripts, perhaps with one byte changed, perhaps cut.
 fn dirt(chance: &mut Chance, scripts: &[Vec<u8>]) -> Vec<u8> {
     let count = chance.between(1, 3);
     let picked = (0..count).map(|_| scripts[chance.below(scripts.len())].clone());
@@ -125,7 +124,7 @@ fn end(stream: TcpStream, end: End, open: &mut VecDeque<TcpStream>) {
     }
 }
 
-/// Writes the same in place of each date, whole or not: it differs from one second to the next.
+/// Replaces each date, complete or not, because it changes every second.
 fn mask_dates(bytes: &mut [u8]) {
     const FIELD: &[u8] = b"\r\nDate: ";
     const LENGTH: usize = "Sun, 06 Nov 1994 08:49:37 GMT".len();
@@ -137,8 +136,7 @@ fn mask_dates(bytes: &mut [u8]) {
     }
 }
 
-/// Reads while what came may be the beginning of the expected reply, and up to the end of the
-/// connection behind it.
+/// Reads while the received bytes may be the beginning of the expected reply, and then to the end of the connection.
 fn read_reply(stream: &mut TcpStream, expected: &[u8]) -> Vec<u8> {
     let (mut reply, mut bytes) = (Vec::new(), vec![0; 64 << 10]);
     loop {
@@ -157,7 +155,7 @@ fn read_reply(stream: &mut TcpStream, expected: &[u8]) -> Vec<u8> {
 }
 
 impl Stage<'_> {
-    /// What comes of each clean request while nobody else asks anything.
+    /// Returns the result of each clean request without other requests.
     fn reference(&self) -> Vec<Seen> {
         self.clean
             .iter()
@@ -176,7 +174,7 @@ impl Stage<'_> {
             .collect()
     }
 
-    /// Ends a clean request of which a part was sent, and compares.
+    /// Sends the rest of a clean request, and compares the result.
     fn compare(
         &self,
         stream: &mut TcpStream,
@@ -219,7 +217,7 @@ impl Stage<'_> {
             .collect();
         while dirty.iter().any(|(_, pieces)| !pieces.is_empty()) {
             for (stream, pieces) in &mut dirty {
-                // The daemon may have ended the connection by now, or read no more.
+                // The daemon may have closed the connection, or stopped reading.
                 let _ = pieces.pop_front().map(|piece| stream.write_all(&piece));
             }
         }
@@ -233,7 +231,7 @@ impl Stage<'_> {
         if !late {
             self.ask(chance, reference)?;
         }
-        // Several at once, so that each object that is free is used by one of them.
+        // Several clean clients run concurrently, so that each free object is used by one of them.
         let mut clean: Vec<(TcpStream, usize, usize)> = Vec::new();
         for _ in 0..chance.between(1, 4) {
             let which = chance.below(self.clean.len());
@@ -252,7 +250,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Plays so many rounds; stops at the first difference.
+    /// Plays this number of rounds. Stops at the first difference.
     fn play(&self, rounds: usize, reference: &[Seen]) -> Result<(), String> {
         let (mut chance, mut open) = (Chance::new(seed()), VecDeque::new());
         for round in 0..rounds {

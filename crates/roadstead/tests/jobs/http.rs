@@ -1,4 +1,4 @@
-//! HTTP through the daemon: clients and servers that behave, and servers and clients that do not.
+//! HTTP through the daemon, with correct and faulty clients and servers.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -50,7 +50,7 @@ fn serve_pool(listener: &str, pool: &str) -> (tempfile::TempDir, Daemon) {
     (folder, daemon)
 }
 
-/// What comes back for these bytes until the connection ends; the last request says that it shall.
+/// Sends these bytes and returns everything until the connection ends. The last request closes the connection.
 fn talk(daemon: &Daemon, bytes: impl AsRef<[u8]>) -> String {
     let mut client = connect(daemon);
     client.write_all(bytes.as_ref()).unwrap();
@@ -65,12 +65,12 @@ fn connect(daemon: &Daemon) -> TcpStream {
 
 fn rest(client: &mut TcpStream) -> String {
     let mut said = Vec::new();
-    // A reset ends it as well; what came before counts.
+    // A reset also ends the response. The bytes received before it count.
     let _ = client.read_to_end(&mut said);
     without_added(&String::from_utf8_lossy(&said))
 }
 
-/// Without the lines that are added to every head: `rfc.rs` looks at them.
+/// Removes the lines that are added to every head, which `rfc.rs` tests.
 pub(crate) fn without_added(said: &str) -> String {
     let is_added = |line: &str| {
         line.starts_with("Date: ") && line.ends_with(" GMT\r\n")
@@ -169,7 +169,7 @@ fn another_protocol_begins_after_the_101_and_not_before() {
     client.write_all(b"hello").unwrap();
     assert_eq!(read_until(&mut client, "HELLO"), "HELLO");
 
-    // Refused by the server: what was sent ahead is the next request, and no tunnel.
+    // The server declines the upgrade: the bytes sent ahead are the next request, and not a tunnel.
     let no = "GET /no HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
     let said = talk(&daemon, format!("{no}GET /next HTTP/1.1\r\n{CLOSE}"));
     assert_eq!(said.matches("HTTP/1.1 200 OK").count(), 2, "{said}");
@@ -187,7 +187,7 @@ fn early_heads_and_a_continue_reach_the_client() {
     let (_folder, daemon) = serve(&server, "", "");
     let said = talk(&daemon, format!("GET /hints HTTP/1.1\r\n{CLOSE}"));
     assert!(said.starts_with("HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\nHTTP/1.1 204 "), "{said}");
-    // One of HTTP/1.0 would not know what to do with it.
+    // An HTTP/1.0 client does not support interim responses.
     assert!(talk(&daemon, "GET /hints HTTP/1.0\r\n\r\n").starts_with("HTTP/1.1 204 "));
     let said = talk(&daemon, format!("GET /flood HTTP/1.1\r\n{CLOSE}"));
     assert!(said.contains("HTTP/1.1 502 "), "{said}");
@@ -258,7 +258,7 @@ fn a_server_that_misbehaves_costs_its_request_and_no_other() {
         ("/silence", Answer::Silence),
     ]);
     let (_folder, daemon) = serve(&server, "", "response_timeout = \"300ms\"");
-    // Each round takes two of the twenty retries that are in hand.
+    // Each round uses two of the twenty retries of the budget.
     for round in 0..5 {
         let get = |path: &str| talk(&daemon, format!("GET {path} HTTP/1.1\r\n{CLOSE}"));
         assert_eq!(status(&get("/garbage")), "502");
@@ -287,7 +287,7 @@ fn a_server_that_misbehaves_costs_its_request_and_no_other() {
 #[test]
 fn a_server_that_cannot_be_reached_leaves_the_work_to_the_other() {
     let server = Server::start(&[]);
-    // Bound and closed again: nobody listens there.
+    // The port is bound and closed again, so no process listens there.
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let pool = format!("servers = [\"127.0.0.1:{gone}\", \"127.0.0.1:{}\"]", server.port);
     let (_folder, daemon) = serve_pool("", &pool);

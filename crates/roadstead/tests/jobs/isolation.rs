@@ -8,8 +8,8 @@ use crate::client::Client;
 use crate::daemon::{Daemon, folder, until};
 use crate::framings::{parse, serve};
 
-/// Replies with the argument `v` as it was read, one level deeper and with the id last. `v` may be the name of a value
-/// that it makes; with `wait` it reads on only when such a file exists.
+/// Replies with the parsed argument `v`, one level deeper and with the id last. `v` may be the name of a value that it
+/// generates. With `wait` it continues only when such a file exists.
 const ECHO: &str = r#"
 import json, os, sys, time
 def nested(depth):
@@ -76,7 +76,7 @@ fn replies_beside_another_client(
         until("it is with the program", || in_flight() == 1);
         client.send(write("\"a\"", value, None));
         other.send(write("\"second\"", "2", None));
-        // One that is rejected waits for nobody, and a program that answers in order may be kept for one client.
+        // A rejected request does not wait, and a program that answers in order may be reserved for one client.
         if in_flight() == 1 && daemon.status()["pools"][0]["queued"] == 0 {
             until("they were read", || {
                 in_flight() != 1 || daemon.status()["pools"][0]["queued"] != 0

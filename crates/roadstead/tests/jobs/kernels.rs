@@ -1,4 +1,4 @@
-//! The main job on every kernel, chosen by configuration alone, and sockets that are handed over.
+//! The main job on every kernel, selected only by the configuration, and inherited sockets.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -48,7 +48,7 @@ fn the_main_job_runs_on_every_kernel_by_configuration_alone() {
     assert!(poll < epoll);
 }
 
-/// The main job behind a listener `main` that listens there.
+/// Writes the main job with a listener `main` at this address.
 fn write_job(folder: &std::path::Path, listen: &str) {
     let own = "[listener.main]\nlisten = \"127.0.0.1:0\"";
     let job = main_job(folder, &worker_program(&[]), "");
@@ -57,7 +57,7 @@ fn write_job(folder: &std::path::Path, listen: &str) {
     fs::write(folder.join("roadstead.toml"), job).unwrap();
 }
 
-/// As systemd does it: the variables name the process that reads them.
+/// As systemd does: the variables name the process that reads them.
 const HAND_OVER: &str = "exec 3<&$1 4</dev/null
 export LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=$2:other
 exec \"$0\" serve roadstead.toml";
@@ -76,7 +76,7 @@ fn takes_over(name: &str, listen: &str) {
     let folder = folder();
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
-    // It connects before there is a daemon, and loses nothing.
+    // The client connects before the daemon is started, and loses nothing.
     let mut early = TcpStream::connect(address).unwrap();
     early.write_all(b"1 1700000000000000 /early 200\n").unwrap();
     rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::empty()).unwrap();

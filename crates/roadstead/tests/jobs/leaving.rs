@@ -4,12 +4,12 @@ use std::path::Path;
 
 use crate::daemon::{Daemon, folder, one_pool, read_log, until};
 
-/// Writes down each line, waits with the reply to `wait` until `go` has come, and then gives long replies, which
-/// one turn may write together.
+/// Records each line, waits with the reply to `wait` until `go` has arrived, and then sends long replies, which one
+/// turn may write together.
 const WRITES: &str = r#"$| = 1; $long = "x" x 40000; while (<STDIN>) { chomp; open(F, ">>", "lines"); print F "$_\n"; close(F);
 if ($_ eq "wait") { select(undef, undef, undef, 0.002) until -e "go" } print $_ eq "short" ? "short\n" : "$long\n" }"#;
 
-/// Output over 16 KiB is more than should wait.
+/// Output over 16 KiB exceeds the high-water mark.
 const LISTENER: &str = "in_flight_max = 4\nsend_max = \"64KiB\"\n";
 
 fn writing(folder: &Path, framing: &str, pool: &str) -> Daemon {
@@ -27,8 +27,8 @@ fn connections(daemon: &Daemon) -> u64 {
     daemon.metric("roadstead_connections", &["main"])
 }
 
-/// A client that is not read any more, and then resets its connection. More of its replies than should wait come
-/// together afterwards.
+/// A client that is no longer read, and then resets its connection. Afterwards, more of its replies than the high-water
+/// mark allows arrive together.
 fn leave_unread(daemon: &Daemon, folder: &Path, lines: usize) {
     let _ = std::fs::remove_file(folder.join("go"));
     let mut client = daemon.connect();
@@ -36,7 +36,7 @@ fn leave_unread(daemon: &Daemon, folder: &Path, lines: usize) {
     client.send("wait\n".to_owned() + &"a\n".repeat(lines - 1));
     until("its first line is with the program", || written(folder) > before);
     client.reset();
-    // The daemon has seen that when it has served another question.
+    // When the daemon has served another request, it has seen the reset.
     assert_eq!(connections(daemon), 1);
     std::fs::write(folder.join("go"), "").unwrap();
 }
@@ -61,8 +61,8 @@ fn the_own_program_of_a_client_that_resets_while_it_is_not_read_is_free() {
     assert_eq!(daemon.connect().ask("short"), "short");
 }
 
-/// Its replies come together, and each is more than may wait. Nothing of them can be sent, so that none of them
-/// makes the next one be looked at.
+/// The replies arrive together, and each exceeds the high-water mark. None of them can be sent, so none causes the next
+/// one to be checked.
 #[test]
 fn replies_that_come_together_for_a_client_that_is_gone_are_dropped_together() {
     const TOGETHER: &str = r#"$| = 1; while (<STDIN>) { open(F, ">>", "lines"); print F $_; close(F); $n++; $all .= "x" x 2100 . "\n";
@@ -76,7 +76,7 @@ if ($n == 32) { select(undef, undef, undef, 0.002) until -e "go" } if ($n >= 32)
     until("nobody is connected", || connections(&daemon) == 0);
 }
 
-/// It wants no replies: all but the last that it may have in flight are asked, whatever comes of the replies.
+/// It reads no replies: all requests except the last that it may have in flight are sent, independent of the replies.
 #[test]
 fn what_a_client_sent_before_it_left_is_read_to_its_end() {
     let folder = folder();

@@ -1,4 +1,4 @@
-//! Clients that speak `lines`, well and badly.
+//! Clients of the protocol `lines`, correct and faulty.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -182,7 +182,7 @@ fn what_comes_after_a_line_that_did_not_end_in_time_is_not_served() {
 
 #[test]
 fn replies_that_fill_a_client_s_share_exactly_are_followed_by_the_rest() {
-    // A quarter of send_max is written at once: eight replies of eight bytes.
+    // A quarter of send_max is written together: eight replies of eight bytes.
     let folder = folder();
     let pool = format!("{}workers = 1\npipeline = 32\n", worker_program(&["--echo"]));
     let listener = "send_max = 256\nsend_timeout = \"off\"\nidle_timeout = \"off\"\n";
@@ -222,7 +222,7 @@ fn a_client_that_vanishes_mid_request_leaves_nothing_behind() {
     for _ in 0..20 {
         let mut client = daemon.connect();
         client.send("one\ntwo\nthree\n");
-        // Unread replies make this a reset.
+        // Unread replies turn this close into a reset.
         drop(client);
     }
     until("nothing is on its way", || {
@@ -252,7 +252,7 @@ fn a_client_that_never_reads_is_held_in_bounds_then_cut_and_counted() {
         daemon.metric("roadstead_connections_closed_total", &["main", "\"stalled\""]) == 1
     });
     let sent = pump.join().unwrap();
-    // What kernel buffers on both sides and our own bounds hold, and no more.
+    // As much as the kernel buffers on both sides and our limits allow, and no more.
     assert!(sent < 64 << 20, "{sent} bytes were taken from a client that reads nothing");
     until("its requests are gone", || daemon.metric("roadstead_requests_in_flight", &[]) == 0);
     assert_eq!(daemon.connect().ask("others"), "others");

@@ -1,5 +1,5 @@
-//! Servers behind several shards: each shard has links of its own, and all of them keep to one limit,
-//! one queue, one state of every server.
+//! Servers with several shards: each shard has its own connections, and all shards share one limit, one queue, and one
+//! state of every server.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -34,7 +34,7 @@ fn connect(daemon: &Daemon) -> TcpStream {
     client
 }
 
-/// Status and body, of a connection of its own: any of the shards takes it.
+/// Returns status and body of a request on a new connection, which any of the shards accepts.
 fn ask(daemon: &Daemon, target: &str, lines: &str) -> (String, String) {
     let mut client = connect(daemon);
     client.write_all(format!("GET {target} HTTP/1.1\r\n{lines}{CLOSE}").as_bytes()).unwrap();
@@ -105,7 +105,7 @@ fn servers_that_are_killed_and_come_back_under_load_fail_no_request() {
     let (_folder, daemon) = serve(2, &servers(&ports));
     let (stop, asked) = (AtomicBool::new(false), AtomicU32::new(0));
     std::thread::scope(|scope| {
-        // The load ends also when the test fails.
+        // The load ends even if the test fails.
         let _end = Stop(&stop);
         for _ in 0..4 {
             scope.spawn(|| {
@@ -129,7 +129,7 @@ fn servers_that_are_killed_and_come_back_under_load_fail_no_request() {
     assert!(daemon.stop().success());
 }
 
-/// A server that takes a connection only when the one before has ended.
+/// A server that accepts a connection only when the one before has ended.
 fn one_by_one() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -210,7 +210,7 @@ fn a_client_has_the_same_server_on_every_shard() {
     let hash = format!("{}balance = \"hash\"\nhash = \"query:k\"", servers(&ports));
     let (_folder, daemon) = serve(4, &hash);
     for key in 0..6 {
-        // All but the first of these are unknown to the server, and give back the empty body.
+        // All except the first of these are unknown to the server, which returns an empty body.
         let target = format!("/?k={key}");
         let seen = || all.iter().map(|server| server.heads(&target).len()).collect::<Vec<_>>();
         let before = seen();

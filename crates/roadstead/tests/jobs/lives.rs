@@ -1,4 +1,4 @@
-//! How programs begin, are timed, are replaced and end: with real ones.
+//! How programs start, time out, are replaced and end, with real programs.
 
 use std::process::Command;
 
@@ -72,7 +72,7 @@ fn a_program_that_dies_tells_its_code_and_its_last_words_in_reply_and_log() {
     until("the log has all of it", || read_log(folder.path()).contains(said));
 }
 
-/// Says on standard error what it is asked; ends at `crash`, and at `quiet` without a word.
+/// Writes each line to standard error; exits at `crash`, and at `quiet` without a message.
 const SAYS: &str = r#"
 import json, sys
 for line in sys.stdin:
@@ -195,7 +195,7 @@ fn a_program_that_reads_nothing_is_killed_before_the_deadline() {
     let folder = folder();
     let pool = "program = [\"sleep\", \"1000\"]\nsend_timeout = \"200ms\"\nmin_uptime = \"0s\"\n";
     let daemon = Daemon::serve(folder.path(), &one_pool("frame_max = \"1MiB\"", pool));
-    // More than a pipe holds.
+    // More than the capacity of a pipe.
     let reply = daemon.connect().ask(&"x".repeat(500_000));
     assert!(reply.ends_with("read nothing of its input for 200ms"), "{reply}");
 }
@@ -291,7 +291,7 @@ fn a_program_that_dies_young_is_started_ever_more_seldom_and_serves_again_by_its
     };
     until("it was tried again and again", || {
         let count = starts();
-        // Pauses that double lie between them, each at least three quarters of 100 ms, 200 ms, 400 ms and so on, and so
+        // Between them are pauses that double, each at least three quarters of 100 ms, 200 ms, 400 ms and so on. So
         // there are never more starts than this; a slow machine only makes fewer of them.
         let pauses = 75 * ((1_u128 << count.saturating_sub(1)) - 1);
         let passed = begun.elapsed().as_millis();
@@ -333,8 +333,8 @@ fn a_program_that_never_answers_is_named_with_the_way_to_find_out_why() {
     assert_eq!(read_log(folder.path()).matches(hint).count(), 1);
 }
 
-/// Answers with three lines. Asked to `wait`, not before there is a file of that name, which may hold what
-/// is done instead. Told to `quit`, it exits with the code behind that.
+/// Answers with three lines. `wait`: it answers when a file with that name exists, whose content may be executed
+/// instead. `quit`: it exits with the following code.
 const OWN: &str = r#"
 $| = 1; print "ready\n" if @ARGV;
 while (my $line = <STDIN>) {
@@ -422,7 +422,7 @@ fn clients_that_tell_their_programs_to_exit_close_the_pool_to_nobody() {
     }
 }
 
-/// Answers each line, unless that is its end.
+/// Answers each line, unless the line makes it exit.
 const FRAGILE: &str = r#"
 $| = 1;
 while (my $line = <STDIN>) {

@@ -1,4 +1,4 @@
-//! What a daemon does, seen from outside: the real binary, real programs, a real database.
+//! Tests of a daemon from outside: the real binary, real programs, a real database.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it stands")]
 

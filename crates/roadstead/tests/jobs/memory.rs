@@ -1,4 +1,4 @@
-//! The limit on the memory of the whole daemon: what `/status` shows of it, and a reload that changes it.
+//! The memory limit of the whole daemon: its value in `/status`, and a reload that changes it.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::daemon::{Daemon, folder, one_pool, read_log, until, worker_program};
 
 const MIB: u64 = 1 << 20;
 
-/// A daemon on so many shards with this limit, and its file.
+/// Returns a configuration with this number of shards and this limit.
 fn text(shards: u32, memory_max: &str) -> String {
     let pool = one_pool("frame_max = \"4MiB\"", &worker_program(&["--echo"]));
     format!("[daemon]\nshards = {shards}\nmemory_max = \"{memory_max}\"\n{pool}")
@@ -25,7 +25,7 @@ fn a_reload_changes_the_limit_on_memory_at_once_and_status_shows_it() {
         assert_eq!(number(&memory, "max_bytes"), 1 << 30);
         assert_eq!(memory["over"], false);
         let before = number(&memory, "bytes");
-        // Lines without an end, which the daemon holds, and nothing happens any more.
+        // Lines without an end, which the daemon holds. After that there are no events.
         let clients: Vec<_> = (0..6)
             .map(|_| {
                 let mut client = daemon.connect();
@@ -36,7 +36,7 @@ fn a_reload_changes_the_limit_on_memory_at_once_and_status_shows_it() {
         until("it holds them", || number(&daemon.status()["memory"], "bytes") >= before + 6 * MIB);
         Daemon::rewrite(folder.path(), &text(shards, "2MiB"));
         daemon.reload().unwrap();
-        // Nothing but the reload has the shards look at the limit.
+        // Only the reload makes the shards check the limit.
         until("connections are closed", || {
             read_log(folder.path()).contains("memory_max (2097152) is kept again")
         });

@@ -1,4 +1,4 @@
-//! Messages of JSON-RPC, from the smallest to those that carry files, and those that are too large.
+//! JSON-RPC messages, from the smallest to those that carry files, and those that are too large.
 
 use std::path::Path;
 
@@ -78,12 +78,12 @@ fn a_message_over_the_limit_is_rejected_by_its_id() {
     let cases = [
         (request("\"seven\"", 3_000), [Some("\"seven\""); 2]),
         (format!(r#"{{"method":"echo","id":7,"params":"{filler}"}}"#), [Some("7"); 2]),
-        // Its id is not in the part that is read where the connection ends.
+        // If the connection is closed, its id is not in the part that was read.
         (
             format!(r#"{{"method":"echo","params":"{}","id":7}}"#, "x".repeat(200_000)),
             [Some("7"), Some("null")],
         ),
-        // Nobody waits for an answer. Where the connection ends, that may have been a request.
+        // A notification expects no answer. If the connection is closed, the message may have been a request.
         (format!(r#"{{"method":"note","params":"{filler}"}}"#), [None, Some("null")]),
         (format!(r#"{{"jsonrpc":"2.0","id":7,"result":"{filler}"}}"#), [None; 2]),
     ];

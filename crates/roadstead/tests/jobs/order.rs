@@ -1,5 +1,5 @@
-//! In which order rows are committed, and what a row that is not accepted does to those beside it,
-//! through the daemon into each database.
+//! The order in which rows are committed, and the effect of a rejected row on the rows beside it, through the daemon
+//! into each database.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn lines(ids: impl IntoIterator<Item = usize>) -> String {
     ids.into_iter().map(|id| format!("{{\"id\":{id},\"path\":\"/{id}\"}}\n")).collect()
 }
 
-/// A table that keeps in which order its rows came.
+/// Returns a table that records the order of its rows.
 fn ordered(kind: Kind) -> &'static str {
     match kind {
         Kind::Postgres => {
@@ -92,7 +92,7 @@ fn in_any_order_a_batch_overtakes_one_that_waits_and_replies_keep_theirs() {
                  where info like 'select sleep(3600)'",
             ),
         };
-        // Somebody is about to store row 2, and has not committed it.
+        // Another transaction is about to store row 2, and has not committed.
         let hold = format!("begin; insert into hits (id, path) values (2, '/held'); {sleep}");
         let mut holder = server.session("hits", &hold);
         eventually("row 2 is held", || server.run("hits", asleep) == ["1"]);
@@ -105,7 +105,7 @@ fn in_any_order_a_batch_overtakes_one_that_waits_and_replies_keep_theirs() {
             }
         }
         let _ = holder.wait();
-        // The replies come in the order of the requests all the same.
+        // The replies still arrive in the order of the requests.
         assert_eq!([client.line(), client.line(), client.line()], ["ok 2", "ok 3", "ok 4"]);
         let stored = server.run("hits", "select id, path from hits where id = 2");
         assert_eq!(stored, ["2|/2"], "{kind:?}: what was held was never committed");
@@ -113,10 +113,10 @@ fn in_any_order_a_batch_overtakes_one_that_waits_and_replies_keep_theirs() {
     }
 }
 
-/// Batches of five rows with one that is not accepted, in each place of them.
+/// Batches of five rows, one of which is rejected, at each position.
 fn poison_in_each_place(folder: &Path, target: &str, stored: &dyn Fn() -> Vec<String>) {
     const ROWS: usize = 5;
-    // The batch leaves when it is full and not before.
+    // The batch is sent when it is full and not before.
     let pool = format!(
         "database = \"{target}\"\ninsert = {{ table = \"hits\", columns = [\"id\", \"path\"] }}\n\
          ack = \"ok {{id}}\"\nbatch = {{ rows = {ROWS}, timeout = \"1h\" }}\nqueue = {{ timeout = \"1h\" }}\n"

@@ -1,5 +1,5 @@
-//! The pages for users: each TOML block is a configuration that the daemon accepts, each link leads to a file and a
-//! heading, and each metric exists.
+//! The pages for users: each TOML block is a valid configuration, each link leads to a file and a heading, and each
+//! metric exists.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -58,7 +58,7 @@ fn every_toml_block_is_a_configuration() {
     let mut checked = 0;
     for page in pages() {
         let (blocks, _) = split(&fs::read_to_string(&page).unwrap());
-        // What a program that embeds Roadstead writes into its own `Cargo.toml` is none.
+        // A block for the `Cargo.toml` of a program that embeds Roadstead is not a configuration.
         let of_toml =
             |it: &&(String, usize, String)| it.0 == "toml" && !it.2.starts_with("[dependencies]");
         for (_, line, text) in blocks.iter().filter(of_toml) {

@@ -1,12 +1,12 @@
-//! Values that are too many, too long, of the wrong type, nothing, or look like SQL, on their way
-//! through the daemon into a server. Each request gets its own refusal; those beside it are stored.
+//! Values that are too many, too long, of the wrong type, null, or look like SQL, through the daemon into a server.
+//! Each request gets its own rejection; the requests beside it are stored.
 
 use crate::daemon::{Daemon, folder, one_pool};
 use crate::server::{Kind, Server};
 
 const KINDS: [Kind; 2] = [Kind::Postgres, Kind::Mariadb];
 
-/// What becomes of a request: what its reply begins with.
+/// A request, and the beginning of its reply.
 struct Case {
     line: String,
     postgres: &'static str,
@@ -33,7 +33,7 @@ fn cases() -> Vec<Case> {
     let long = format!("\"{}\"", "x".repeat(60_000));
     vec![
         both(record("1", "\"/a\"", "1"), "ok 1"),
-        // Members that nobody asked for are not looked at.
+        // Additional members are ignored.
         both(with(2, 500), "ok 2"),
         both(with(22, 5000), "!record not a JSON record: more than 1000 members"),
         both("{\"id\":3}", "!row the record has no `path`"),

@@ -1,12 +1,12 @@
-//! Programs whose last frame has no end: cut by their exit, or by their silence, in each framing that
-//! could take what follows for the rest of it. And one that exits before its last output is read.
+//! Programs whose last frame has no end: cut by their exit, or by silence, in each framing that could take the
+//! following bytes for the rest of the frame. Also a program that exits before its last output is read.
 
 use std::fs;
 
 use crate::daemon::{Daemon, folder, is_alive, until};
 use crate::framings::serve;
 
-/// A listener and a framing, what is asked there, half a frame, and a whole one with its answer.
+/// A listener and a framing, the request, half a frame, and a complete one with its answer.
 struct Cut {
     listener: &'static str,
     framing: &'static str,
@@ -33,7 +33,7 @@ const CUTS: [Cut; 4] = [
         whole: r"5:whole,",
         answer: "whole",
     },
-    // Whole but for its last byte.
+    // Complete except for its last byte.
     Cut {
         listener: "lines",
         framing: "netstring",
@@ -52,8 +52,8 @@ const CUTS: [Cut; 4] = [
     },
 ];
 
-/// A program of which the first process answers with half a frame and then does what is said, and each
-/// after it with a whole one.
+/// Starts a program whose first process answers with half a frame and then acts as given. Each later process answers
+/// with a complete frame.
 fn serve_cut(folder: &std::path::Path, cut: &Cut, then: &str) -> Daemon {
     let mark = folder.join("first");
     let mark = mark.display();
@@ -63,7 +63,7 @@ fn serve_cut(folder: &std::path::Path, cut: &Cut, then: &str) -> Daemon {
         cut.whole, cut.half
     );
     let framing = cut.framing;
-    // Longer than the 2 s after which a program that has never answered is looked at.
+    // Longer than the 2 s after which a program that has never answered is checked.
     let pool = format!(
         "framing = \"{framing}\"\ndispatch = \"in-order\"\nworkers = 1\nresponse_timeout = \"2500ms\"\nmin_uptime = \"0s\"\n"
     );
@@ -94,7 +94,7 @@ fn half_a_frame_is_no_answer_and_its_rest_is_not_the_next_ones() {
 fn what_a_program_said_last_is_read_though_it_has_exited() {
     let folder = folder();
     let go = folder.path().join("go");
-    // No more than a pipe holds: it need not wait for its reader.
+    // It fits into a pipe, so the program does not wait for its reader.
     let program = format!(
         "$| = 1; my $asked = <STDIN>; select(undef, undef, undef, 0.01) until -e '{}'; \
          print 'x' x 60000, \"\\n\"; exit 3",
@@ -111,6 +111,6 @@ fn what_a_program_said_last_is_read_though_it_has_exited() {
         until("it has exited, and nobody has read it", || !is_alive(program));
     });
     assert_eq!(client.line(), "x".repeat(60_000));
-    // And so is the next one's.
+    // The same for the next one.
     assert_eq!(client.ask("b").len(), 60_000);
 }

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use crate::client::Client;
 use crate::daemon::{Daemon, folder, one_pool, until, worker_program};
 
-/// A pool of the echoing worker, and of it only one that never answers.
+/// A pool of the echoing worker, or of a worker that never answers.
 fn echo(how: &[&str], pool: &str) -> String {
     let arguments: Vec<&str> = [&["--echo"], how].concat();
     format!("{}{pool}", worker_program(&arguments))
@@ -80,7 +80,7 @@ fn datagrams_and_http_are_rejected_while_other_clients_are_paused() {
     let mut client = daemon.connect();
     client.send("1\n2\n3\n4\n5\n6\n7\n");
     until("it is paused", || paused(&daemon) == 1);
-    // A quarter of the queue is kept for those that cannot wait.
+    // A quarter of the queue is reserved for clients that cannot be paused.
     assert_eq!(daemon.metric("roadstead_queue_length", &[]), 3);
     let datagrams = UdpSocket::bind("127.0.0.1:0").unwrap();
     datagrams.connect(&daemon.listeners["datagrams"]).unwrap();
@@ -92,7 +92,7 @@ fn datagrams_and_http_are_rejected_while_other_clients_are_paused() {
     assert!(reply[..count].starts_with(b"!full "), "{:?}", reply[..count].escape_ascii());
     let web = &daemon.listeners["http"];
     assert_eq!(roadstead::ask::request(web, "POST", "/", b"c").unwrap().status, 503);
-    // One that leaves waits for nothing.
+    // A client that disconnects does not wait.
     drop(client);
     until("nobody is paused", || paused(&daemon) == 0);
 }

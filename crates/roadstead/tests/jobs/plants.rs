@@ -1,12 +1,12 @@
-//! Planted bugs: each property that the tests claim fails when its bug is in.
+//! Mutants: each property that the tests claim fails when its defect is enabled.
 //!
-//! | plant | what it breaks | how it is seen |
+//! | mutant | what it breaks | how it is seen |
 //! |---|---|---|
 //! | `ack-before-commit` | an acknowledged row is committed | a row missing after `kill -9` |
 //! | `stale-id` | no reply reaches another client | a late reply of a client that left |
-//! | `early-ok` | an acknowledgement is the worker's | an answer that nobody gave |
+//! | `early-ok` | an acknowledgement is the worker's | an answer that no worker gave |
 //! | `shifted-reply` | replies are in the order of the requests | a neighbour's reply |
-//! | `unchecked` | a program out of step answers nobody else | a neighbour's reply |
+//! | `unchecked` | a program out of step answers no other client | a neighbour's reply |
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use exchange::mutant::Mutant;
 
 use crate::daemon::{Daemon, folder, main_job, one_pool, until, worker_program};
 
-/// What a scenario saw that must not be.
+/// Returns the violation that a scenario saw.
 type Scenario = fn(&[(&str, &str)]) -> Result<(), String>;
 
 const TABLE: &[(Mutant, Scenario)] = &[
@@ -36,7 +36,7 @@ fn every_property_holds_without_a_plant_and_fails_under_its_own() {
     }
 }
 
-/// Kills the daemon as soon as an acknowledgement was read, again and again.
+/// Kills the daemon as soon as an acknowledgement was read, repeatedly.
 fn acknowledged_rows_survive_a_kill(environment: &[(&str, &str)]) -> Result<(), String> {
     let folder = folder();
     let configuration = main_job(folder.path(), &worker_program(&[]), "");
@@ -64,7 +64,7 @@ fn missing(folder: &Path, acknowledged: &[i64]) -> usize {
     acknowledged.iter().filter(|id| !statement.exists([id]).unwrap()).count()
 }
 
-/// A client leaves while its request is with a worker; the next request takes its place.
+/// A client disconnects while its request is in flight; the next request takes its place.
 fn a_late_reply_reaches_nobody(environment: &[(&str, &str)]) -> Result<(), String> {
     let folder = folder();
     let program = worker_program(&["--echo", "--misbehave", "slow=200"]);
@@ -73,7 +73,7 @@ fn a_late_reply_reaches_nobody(environment: &[(&str, &str)]) -> Result<(), Strin
     let mut leaves = daemon.connect();
     leaves.send("of the one that left\n");
     until("it is with the worker", || daemon.metric("roadstead_workers", &["busy"]) == 1);
-    // A line unread by the client makes its end a reset, which the daemon sees at once.
+    // A zero linger time makes the close a reset, which the daemon sees immediately.
     rustix::net::sockopt::set_socket_linger(leaves.stream(), Some(std::time::Duration::ZERO))
         .unwrap();
     drop(leaves);

@@ -1,11 +1,10 @@
-//! Programs on pipes that do not do what they should. None of it may reach another client's reply,
-//! and the pool must serve again afterwards.
+//! Faulty programs on pipes. No fault may reach another client's reply, and the pool must serve again afterwards.
 
 use std::time::{Duration, Instant};
 
 use crate::daemon::{Daemon, becomes, folder, is_alive, one_pool, read_log, until, worker_program};
 
-/// A daemon whose two programs echo and do one thing wrong.
+/// Starts a daemon whose two programs echo and have one fault.
 fn misbehaving(how: &str, pool: &str) -> (tempfile::TempDir, Daemon) {
     let folder = folder();
     let program = worker_program(&["--echo", "--misbehave", how]);
@@ -62,7 +61,7 @@ fn why_no_program_stays_is_told_without_what_it_said() {
 #[test]
 fn a_program_cannot_forge_lines_of_the_log() {
     let folder = folder();
-    // Each of these ends a line, or moves what is shown, for some reader of logs.
+    // Each of these ends a line, or moves the cursor, for some reader of logs.
     let script = "printf '\\r2030-01-01T00:00:00Z ERROR forged\\n\\033[2K\\033[1Aup\\n\\302\\205next\\342\\200\\250more\\n' >&2; \
                   while read -r line; do printf 'a\\rforged\\n'; done";
     let pool = format!("program = [\"sh\", \"-c\", {}]\n", serde_json::Value::from(script));
@@ -83,8 +82,8 @@ fn a_program_that_exits_at_once_backs_off_and_requests_are_refused() {
     let (_folder, daemon) = misbehaving("exits-at-once", "min_uptime = \"1s\"");
     let reply = daemon.connect().ask("a");
     assert!(reply.starts_with("!down ") || reply.starts_with("!unknown died "), "{reply}");
-    // The first two start at once; then 100 ms pass, and twice as long each time, less a quarter at most:
-    // 1.1 s until the sixth. Programs that are started one after the other take a few milliseconds each.
+    // The first two start immediately. Then there are pauses of 100 ms, doubled each time, shortened by at most a
+    // quarter: 1.1 s until the sixth. Programs that are started one after the other take a few milliseconds each.
     let starts = || daemon.metric("roadstead_worker_starts_total", &[]);
     until("six programs were started", || starts() >= 6);
     let time = begun.elapsed();

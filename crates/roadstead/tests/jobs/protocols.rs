@@ -1,4 +1,4 @@
-//! What the protocols of programs demand: the handshake and cancellation of MCP, the end of an LSP session,
+//! Requirements of the protocols of programs: the handshake and cancellation of MCP, the end of an LSP session,
 //! connections of raw bytes, and rejections on binary framings.
 
 use std::io::{ErrorKind, Read, Write};
@@ -178,7 +178,7 @@ fn a_raw_session_streams_more_than_its_requests_in_flight_hold() {
         client.bytes(sent.len())
     });
     assert!(sent == received, "all bytes come back in their order");
-    // And the connection goes on.
+    // The connection stays open.
     client.send("more");
     assert_eq!(client.bytes(4), b"more");
 }

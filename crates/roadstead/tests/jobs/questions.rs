@@ -12,7 +12,7 @@ use crate::server::{Kind, Server, eventually};
 const HITS: &str = "create table hits (id bigint, path varchar(20), status integer);\
     insert into hits values (1, '/a', 200), (2, '/b\"', null), (3, '/a', 404)";
 
-/// A listener of HTTP before a pool with a database of this target.
+/// Returns an HTTP listener with a pool of a database at this target.
 pub(crate) fn web(target: &str, pool: &str) -> String {
     format!(
         "[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\n\
@@ -85,7 +85,7 @@ fn rows_are_read_over_http_on_each_database() {
         let rows = r#"[{"id":1,"path":"/a","status":200},{"id":3,"path":"/a","status":404}]"#;
         assert_eq!((found.status, &*found.body), (200, rows), "{target}");
         assert_eq!(found.head("content-type"), "application/json");
-        // The same connection goes on, whatever was asked.
+        // The connection stays open after each request.
         assert_eq!(
             get(&mut client, "/hits/%2Fb%22?least=0").body,
             r#"[{"id":2,"path":"/b\"","status":null}]"#
@@ -149,7 +149,7 @@ fn what_rows_are_is_said_and_limits_are_the_askers() {
     let daemon = Daemon::serve(folder.path(), &web(&target, pool));
     let refused = get(&mut daemon.connect(), "/");
     assert_eq!((refused.status, &*refused.body), (400, "rows: more than 2 rows\n"));
-    // What no JSON can hold is not mended by asking again.
+    // A value that JSON cannot represent is not fixed by a retry.
     let pool = "query = \"select 1 as id, cast(x'ff' as text) as t\"\n";
     let daemon = Daemon::serve(folder.path(), &web(&target, pool));
     let refused = get(&mut daemon.connect(), "/");
@@ -175,7 +175,7 @@ fn a_database_that_is_not_there_is_a_503() {
     until("it answers again", || get(&mut client, "/").status == 200);
 }
 
-/// Far more than fits into the buffers between a database and a client that reads nothing.
+/// Far more than the buffers between a database and a client that reads nothing hold.
 const MANY: &str = "with recursive n (x) as (select 1 union all select x + 1 from n where x < 400000) \
     select x, 'some text that makes a row longer than its number' as filler from n";
 
@@ -196,7 +196,7 @@ fn a_large_reply_comes_as_the_client_takes_it_and_is_never_held_whole() {
     let before = resident();
     let mut slow = daemon.connect();
     slow.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    // It reads nothing yet, and its worker waits for it while another serves another client.
+    // The client reads nothing yet and its worker waits for it, while another worker serves another client.
     assert_eq!(get(&mut warm, "/").status, 200);
     let held = resident().saturating_sub(before);
     let whole = reply(&mut slow, true).body;
@@ -204,7 +204,7 @@ fn a_large_reply_comes_as_the_client_takes_it_and_is_never_held_whole() {
     assert!(held < whole.len() / 2, "{held} bytes are held of a reply of {}", whole.len());
     assert!(whole.starts_with("[{\"x\":1,") && whole.ends_with("\"}]"));
     assert_eq!(whole.matches("\"x\":").count(), 400_000);
-    // One that leaves frees its worker.
+    // A client that disconnects frees its worker.
     for _ in 0..4 {
         daemon.connect().send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     }
@@ -305,7 +305,7 @@ fn a_query_that_runs_into_its_deadline_is_cancelled_at_the_server_and_the_next_o
         let mut client = daemon.connect();
         let late = get(&mut client, "/?seconds=3600");
         assert_eq!(late.status, 504, "{kind:?}: {}", late.body);
-        // It had run there, was told to end, and has ended.
+        // It was running there, was cancelled, and has ended.
         eventually("it was cancelled", || match cancelled {
             None => server.log().contains("canceling statement due to user request"),
             Some(kills) => server.run("hits", kills) != ["0"],

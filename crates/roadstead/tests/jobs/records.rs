@@ -1,4 +1,4 @@
-//! Records that come over HTTP: a POST is a row, and its reply the acknowledgement after the commit.
+//! Records over HTTP: a POST is a row, and its reply is the acknowledgement after the commit.
 
 use std::path::Path;
 
@@ -39,7 +39,7 @@ fn a_post_is_a_row_on_each_database() {
         assert_eq!((found.status, &*found.body), (201, "ok 1"), "{target}");
         assert_eq!(found.head("content-type"), "text/plain; charset=utf-8");
         assert_eq!(stored(), ["1|/a"], "{target}: it is there before the reply");
-        // The same connection goes on, whatever was sent.
+        // The connection stays open after each request.
         for (body, status, text) in [
             ("", 400, "record: not a JSON record: "),
             ("[]", 400, "record: not a JSON record: "),
@@ -98,7 +98,7 @@ fn a_body_may_come_as_bodies_do() {
     let mut client = daemon.connect();
     client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n");
     assert_eq!(reply(&mut client, true).status, 413);
-    // One that leaves with half a record stores nothing.
+    // A client that disconnects within a record stores nothing.
     daemon.connect().send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 40\r\n\r\n9\t/half");
     assert_eq!(post(&mut daemon.connect(), "4\t/d\n").body, "ok 4");
     let database = Connection::open(folder.path().join("hits.db")).unwrap();
@@ -136,7 +136,7 @@ fn a_database_that_cannot_store_is_a_503_and_says_so() {
     let mut client = daemon.connect();
     assert_eq!(post(&mut client, r#"{"id":1,"path":"/a"}"#).status, 201);
     server.kill();
-    // The process that serves us may live a moment longer than its parent, and store.
+    // The server process of our session may run slightly longer than its parent, and may store rows.
     let mut id = 1;
     let refused = loop {
         id += 1;

@@ -1,4 +1,4 @@
-//! Other settings while programs serve, and the two ways to order it.
+//! Reloads while programs serve, by signal and by command.
 
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
@@ -18,7 +18,7 @@ fn says(word: &str, more: &str) -> String {
     one_pool("", &format!("program = [\"sh\", \"-c\", \"{script}\"]\nworkers = 2\n{more}"))
 }
 
-/// Lets clients end, also when a test fails.
+/// Stops the clients, also when a test fails.
 struct Stops<'a>(&'a AtomicBool);
 
 impl Drop for Stops<'_> {
@@ -27,7 +27,7 @@ impl Drop for Stops<'_> {
     }
 }
 
-/// The processes of both programs, when both serve and no other is there.
+/// Returns the processes of both programs, when both serve and no other process exists.
 fn both(daemon: &Daemon) -> Option<Vec<u64>> {
     let status = daemon.status();
     let workers = status["pools"][0]["workers"].as_array().unwrap();
@@ -89,7 +89,7 @@ fn a_hangup_opens_the_log_anew_and_reads_the_file_again() {
     std::fs::rename(&log, folder.path().join("access.log.1")).unwrap();
     Daemon::rewrite(folder.path(), &text("new"));
     daemon.signal(Signal::HUP);
-    // Each of the two has its turns.
+    // Each of the two programs is used in turn.
     until("programs are replaced", || (0..4).all(|_| client.ask("y") == "new y"));
     until("lines go to the new file", || {
         std::fs::read_to_string(&log).is_ok_and(|it| !it.is_empty())
@@ -116,7 +116,7 @@ fn a_file_that_is_a_pipe_by_now_is_refused_and_waited_for_by_nobody() {
     Daemon::rewrite(folder.path(), &says("new", ""));
     daemon.reload().unwrap();
     let mut client = daemon.connect();
-    // Each of the two has its turns.
+    // Each of the two programs is used in turn.
     until("programs are replaced", || (0..4).all(|_| client.ask("y") == "new y"));
     assert!(daemon.stop().success());
 }
@@ -138,7 +138,7 @@ fn settings_that_came_through_a_pipe_serve_and_cannot_be_read_again() {
     assert!(daemon.stop().success());
 }
 
-/// What `check` says of the file of a daemon.
+/// Returns the output of `check` for the file of a daemon.
 fn checked(daemon: &Daemon, file: &std::path::Path) -> String {
     let mut command = Command::new(BINARY);
     command.arg("check").arg(file).args(["--admin", &daemon.admin]);
@@ -166,7 +166,7 @@ fn a_check_says_whether_a_reload_needs_a_restart() {
     let said = checked(&daemon, &other);
     assert!(said.contains("serves another file: ") && said.contains("roadstead.toml"), "{said}");
     assert_eq!(daemon.connect().ask("x"), "old x", "a check changes nothing");
-    // Nobody answers there any more.
+    // No daemon listens there any more.
     let admin = daemon.admin.clone();
     assert!(daemon.stop().success());
     let check = |more: &[&str]| {
@@ -222,7 +222,7 @@ fn four(shards: u32, servers: &[(&str, u16)], order: &[usize], length: usize) ->
     format!("[daemon]\nshards = {shards}\n[admin]\nlisten = \"127.0.0.1:0\"\n{pools}")
 }
 
-/// Reads the file again and again, its pools in another order each time, while every kind of client asks.
+/// Reloads repeatedly, each time with the pools in another order, while clients of every kind send requests.
 fn other_orders_under_load(shards: u32) {
     let both = ["<sa>", "<sb>"].map(named);
     let servers = [("sa", both[0].port), ("sb", both[1].port)];
@@ -285,7 +285,7 @@ fn the_file_is_read_again_and_again_under_load_its_pools_in_any_order() {
     other_orders_under_load(2);
 }
 
-/// The kernel gives the files of a process that nobody may look into to root.
+/// The kernel gives the /proc files of a non-dumpable process to root.
 #[test]
 fn a_secret_that_a_reload_names_first_is_protected_from_then_on() {
     if !rustix::process::geteuid().is_root() {

@@ -1,11 +1,11 @@
-//! What a pool declares with `idempotent`: which requests are made again though a worker had them.
+//! The option `idempotent` of a pool: which requests are retried although a worker had received them.
 
 use std::fs;
 
 use crate::daemon::{Daemon, folder, one_pool};
 use crate::http_server::{Answer, Server};
 
-/// A listener of HTTP before two servers, of which one resets every connection that asks it for `/x`.
+/// Starts an HTTP listener with two servers, one of which resets every connection that requests `/x`.
 fn before_a_bad_one(idempotent: &str) -> (tempfile::TempDir, Daemon, [Server; 2]) {
     let folder = folder();
     let servers = [Server::start(&[("/x", Answer::Reset)]), Server::start(&[])];
@@ -18,7 +18,7 @@ fn before_a_bad_one(idempotent: &str) -> (tempfile::TempDir, Daemon, [Server; 2]
     (folder, daemon, servers)
 }
 
-/// Asks so often that the bad one has its turn, and says whether each was answered.
+/// Sends enough requests for the bad server to be used, and returns whether each was answered.
 fn is_made_again(daemon: &Daemon, method: &str) -> bool {
     let ask = format!(
         "{method} /x HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -53,11 +53,11 @@ fn servers_are_asked_again_for_what_their_pool_declares_and_for_nothing_else() {
     }
 }
 
-/// A program that ends in the middle of its first request, whoever starts it, and echoes from then on.
+/// A program whose first process exits in the middle of its first request. All later processes echo.
 const ONCE: &str = "program = [\"sh\", \"-c\", \"while read l; do mkdir ended 2>/dev/null && exit 1; echo got $l; done\"]\n\
                     min_uptime = \"0s\"";
 
-/// One that ends in the middle of every request, and notes each.
+/// A program that exits in the middle of every request, and records each.
 const ALWAYS: &str =
     "program = [\"sh\", \"-c\", \"read l; echo $l >> had; exit 1\"]\nmin_uptime = \"0s\"";
 

@@ -1,4 +1,4 @@
-//! Rows of a query as lines: one each, and `\.` behind the last.
+//! Rows of a query as lines: one line per row, and `\.` after the last.
 
 use rusqlite::Connection;
 
@@ -10,7 +10,7 @@ fn resident(pid: u32) -> usize {
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
 }
 
-/// A daemon that answers `{"count": N}` with so many rows of an empty SQLite.
+/// Starts a daemon that answers `{"count": N}` with this number of rows of an empty SQLite database.
 fn counting(listener: &str, pool: &str) -> (tempfile::TempDir, Daemon) {
     let folder = folder();
     let file = folder.path().join("rows.db");
@@ -55,7 +55,7 @@ fn each_row_is_a_line_and_the_last_line_says_that_it_is_the_end() {
 
 #[test]
 fn replies_of_many_rows_keep_the_order_of_their_requests() {
-    // The second is made by another worker while the first is sent, and waits for its turn.
+    // The second query runs on another worker while the first reply is sent, and its reply waits.
     let (_folder, daemon) =
         counting("reply_held_max = \"64MiB\"\n", "output_format = \"tsv\"\nworkers = 2\n");
     let mut client = daemon.connect();
@@ -80,7 +80,7 @@ fn rows_come_as_the_client_takes_them_and_are_never_held_whole() {
     let before = resident(daemon.pid());
     let mut slow = daemon.connect();
     slow.send("{\"count\":400000}\n");
-    // It reads nothing yet, and its worker waits for it while another serves another client.
+    // The client reads nothing yet and its worker waits for it, while another worker serves another client.
     for _ in 0..100 {
         assert!(warm.ask("{\"count\":1}").starts_with('{'));
         assert_eq!(warm.line(), "\\.");
@@ -94,7 +94,7 @@ fn rows_come_as_the_client_takes_them_and_are_never_held_whole() {
     }
     assert_eq!(slow.line(), "\\.");
     assert!(bytes > 20 << 20 && held < bytes / 2, "{held} bytes are held of a reply of {bytes}");
-    // Those that leave free their workers.
+    // Clients that disconnect free their workers.
     for _ in 0..4 {
         daemon.connect().send("{\"count\":400000}\n");
     }

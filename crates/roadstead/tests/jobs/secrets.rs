@@ -1,4 +1,4 @@
-//! What programs learn of the daemon's secrets: nothing that they are not given.
+//! Programs do not get the daemon's secrets, except those that are configured for them.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -17,7 +17,7 @@ fn teller(more: &str) -> String {
     format!("program = [\"sh\", \"-c\", {}]\n{more}\n", Value::from(TELLS))
 }
 
-/// A listener of HTTP that reads a secret, beside the pool that tells.
+/// Returns an HTTP listener that uses a secret, and the pool that prints its environment.
 fn configuration(secret: &str, pool: &str) -> String {
     one_pool("", &teller(pool))
         + "[listener.web]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"web\"\n"
@@ -40,7 +40,7 @@ fn programs_do_not_inherit_variables_that_hold_secrets() {
     let seen = daemon.connect().ask("environment");
     assert!(!seen.contains("web-0123456789abcdef"), "{seen}");
     assert!(seen.contains("TEST_PLAIN=plain-value"), "{seen}");
-    // Nor after a reload that names another one, and no longer the first.
+    // The same after a reload that names another secret and no longer the first.
     let pid = daemon.programs();
     let text = configuration(
         "authenticate = { bearer = [\"env:TEST_OTHER_TOKEN\"] }",
@@ -87,7 +87,7 @@ fn a_variable_that_is_to_be_passed_and_is_not_set_is_an_error() {
     }
 }
 
-/// A program that answers each line with the environments of its parent, of whose parent, and so on.
+/// A program that answers each line with the environments of all of its ancestors.
 const TELLS_OF_PARENTS: &str = "while read -r line; do p=$$; seen=; while [ \"$p\" -gt 1 ]; do \
     p=$(awk '/^PPid/ { print $2 }' /proc/$p/status); \
     seen=\"$seen $p $(cat /proc/$p/environ 2>/dev/null | tr '\\0\\n' '  ')\"; done; \
@@ -110,7 +110,7 @@ fn programs_of_the_daemon_s_user_cannot_read_its_environment() {
     let mut command = Command::new(&binary);
     command.arg("serve").arg(&file).current_dir(folder.path()).envs(TOKENS);
     if rustix::process::geteuid().is_root() {
-        // Root reads everything, so somebody else plays the daemon.
+        // Root can read everything, so the daemon runs as another user.
         command.uid(NOBODY).gid(NOBODY);
     }
     let daemon = Daemon::start(&mut command, folder.path()).unwrap();
@@ -120,7 +120,7 @@ fn programs_of_the_daemon_s_user_cannot_read_its_environment() {
     assert!(!seen.contains("0123456789abcdef"), "{seen}");
 }
 
-/// Listens as a database would, asks for a password in clear text as PostgreSQL does, and prints what came.
+/// Listens like a database, requests a clear-text password as PostgreSQL does, and prints the received bytes.
 const FALSE_DATABASE: &str = "
 import socket
 listener = socket.create_server(('127.0.0.1', 0))
@@ -164,7 +164,7 @@ fn another_user_does_not_play_the_database() {
         (out.status.success(), String::from_utf8_lossy(&out.stderr).into_owned())
     };
     let password = "password = \"env:TEST_PASSWORD\"";
-    // As a user of the system it is what it says it is.
+    // A database that runs as a system user (here 70) is trusted and gets the password.
     for (user, kind, password, is_told) in [
         (NOBODY, "postgres", password, false),
         (NOBODY, "mysql", password, false),

@@ -1,4 +1,4 @@
-//! The main job on each kind of database, by changing one line; what is read, told and kept.
+//! The main job on each kind of database, by changing one line: reads, replies and stored rows.
 
 use std::path::Path;
 use std::process::Command;
@@ -70,7 +70,7 @@ fn rows_are_read_over_the_lines_protocol() {
         );
         for (rows, replies) in [
             ("json", vec![r#"[{"id":2,"path":"/b"},{"id":3,"path":"/c"}]"#, "[]"]),
-            // A line each, and one behind the last.
+            // One line per row, and one after the last.
             ("tsv", vec!["2\t/b", "3\t/c", "\\.", "\\."]),
         ] {
             let folder = folder();
@@ -173,20 +173,20 @@ fn dead_letters_are_listed_tried_again_and_dropped() {
         assert!(!dead(&["drop", "roadstead.toml"]).0, "it wants to hear which");
         assert!(dead(&["drop", "--all", "roadstead.toml"]).0);
         assert_eq!(dead(&["list", "roadstead.toml"]).1, "");
-        // Requests that are no row are kept, too.
+        // Requests that are not rows are stored as dead letters, too.
         assert!(client.ask("no json").starts_with("!record "));
         let (_, listed) = dead(&["list", "roadstead.toml"]);
         assert!(listed.contains("no json") && listed.contains("\"record\""), "{listed}");
-        // A letter that is lost with its table is an error in the log.
+        // A dead letter that is lost with its table is an error in the log.
         server.run("hits", "drop table dead");
         assert!(client.ask("no json").starts_with("!record "));
         assert_eq!(client.ask(r#"{"id":3,"path":"/c"}"#), "ok 3");
         let log = read_log(folder.path());
         assert!(log.contains("dead letters are not kept"), "{log}");
-        // The next connection makes it again.
+        // The next connection creates the table again.
         assert!(client.ask("no json").starts_with("!record "));
         assert_eq!(server.run("hits", "select count(*) from dead"), ["1"]);
-        // One that cannot be used is named before anything is served.
+        // A table that cannot be used is reported before the daemon serves.
         server.run("hits", "drop table dead");
         server.run("hits", "create table dead (a integer)");
         let (fits, said) = run(folder.path(), &["check", "--connect", "roadstead.toml"]);
@@ -221,7 +221,7 @@ fn a_retry_of_dead_letters_says_how_many_are_stored_refused_and_left() {
             "hits",
             "create table hits (id bigint primary key, v integer, constraint c check (v <> 3))",
         );
-        // A row that fails by itself, and one that ends its connection.
+        // A row that fails by itself, and one that closes its connection.
         server.run(
             "hits",
             match kind {
@@ -273,7 +273,7 @@ fn a_server_that_is_not_there_at_start_is_waited_for() {
         );
         let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
         let mut client = daemon.connect();
-        // Refused at once or after its wait in the queue; never silence.
+        // The request is rejected immediately or after its wait in the queue, but never without a reply.
         let refused = client.ask("{\"id\":1}");
         assert!(refused.starts_with('!') && !refused.starts_with("!unknown"), "{refused}");
         server.restart();
@@ -291,7 +291,7 @@ fn a_server_that_is_not_there_at_start_is_waited_for() {
 fn check_names_table_column_and_type_at_their_own_line_of_a_statement() {
     const TABLE: &str = "create table hits (id bigint, path varchar(20), at date)";
     let folder = folder();
-    // The line of the file that is named, counted from 1; the statement begins behind line 9.
+    // The reported line of the file, counted from 1. The statement begins after line 9.
     let told = |target: &str, statement: &str| {
         let pool = format!("database = \"{target}\"\nstatement = \"\"\"\n{statement}\n\"\"\"\n");
         std::fs::write(folder.path().join("x.toml"), one_pool("", &pool)).unwrap();
@@ -321,7 +321,7 @@ fn check_names_table_column_and_type_at_their_own_line_of_a_statement() {
         ] {
             let (fine, named, said) = told(target, statement);
             assert!(!fine && said.contains(word), "{target}: {said}");
-            // SQLite does not say where a table or a column is missing.
+            // SQLite does not report the position of a missing table or column.
             let silent = target.starts_with("sqlite") && ["hit", "pfad"].contains(&word);
             assert!(named == Some(line) || silent, "{target}: line {line} in\n{said}");
         }

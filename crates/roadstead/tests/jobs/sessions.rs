@@ -1,6 +1,5 @@
-//! Programs that speak without being asked. What one says that is a connection's own
-//! (`dispatch = "session"`) is for its client, and nothing of it for the next; what one says that
-//! clients share is for all of them, or for nobody.
+//! Programs that send unsolicited messages. Messages of a program that serves one connection (`dispatch = "session"`)
+//! go to its client, and never to the next one. Messages of a shared program go to all of its clients, or to none.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -12,8 +11,8 @@ use crate::client::Client;
 use crate::daemon::{folder, read_log, until};
 use crate::framings::{parse, serve};
 
-/// A language server in little: what it publishes belongs to a notification, and it asks its client
-/// while that waits for nothing.
+/// A small language server: it publishes messages after a notification, and sends its client requests that no request
+/// of the client depends on.
 const EDITOR: &str = r#"
 import json, sys
 read, write = sys.stdin.buffer, sys.stdout.buffer
@@ -50,7 +49,7 @@ fn hear(client: &mut Client) -> Value {
     serde_json::from_slice(&client.bytes(length)).unwrap()
 }
 
-/// An editor opens a file, hears of it, and answers what it is asked; nothing else is under way.
+/// An editor opens a file, receives the published message, and answers the request. Nothing else is in flight.
 fn opens(client: &mut Client, file: &str) {
     say(client, &json!({"method": "textDocument/didOpen", "params": file}));
     let told = hear(client);
@@ -101,8 +100,7 @@ fn a_connections_own_program_may_answer_in_any_order() {
     let folder = folder();
     let pool = "framing = \"jsonrpc\"\ndispatch = \"session\"\nworkers = 1\nmin_uptime = \"0s\"\n";
     let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", BACKWARDS], pool);
-    // The second waits until the first has had its program, and all that it asks meanwhile is then
-    // sent at once.
+    // The second client waits until the first has used its program. Its requests are then sent together.
     let mut clients: Vec<_> = (0..2).map(|_| daemon.connect()).collect();
     for client in &mut clients {
         for id in ["a", "b", "c"] {
@@ -117,7 +115,7 @@ fn a_connections_own_program_may_answer_in_any_order() {
     }
 }
 
-/// Four lines for one unless that is `quiet`, and another when it is told to by a signal.
+/// Answers a line with four lines, except `quiet`, and prints another line on a signal.
 const CHATTY: &str = r#"
 $| = 1; my $last; $SIG{USR1} = sub { print "late $last\n" };
 while (1) {
@@ -145,14 +143,14 @@ fn what_a_program_of_lines_says_unasked_is_its_clients_and_not_the_next_ones() {
                 assert_eq!(own.line(), format!("and {number} {word}"));
             }
         }
-        // And long after its reply, when nobody waits for anything.
+        // And long after its reply, when no client waits.
         kill_process(Pid::from_raw(*pids.last().unwrap()).unwrap(), Signal::USR1).unwrap();
         assert_eq!(own.line(), format!("late {client}-b"));
     }
     assert!(pids[0] == pids[1] && pids[2] == pids[3], "{pids:?}");
-    // Its answer to the order to forget could not be told from its other words.
+    // Its answer to the reset could not be distinguished from its other output.
     assert_ne!(pids[1], pids[2], "one that speaks unasked is replaced after its client");
-    // Nor are others of the pool asked that, who may speak at any moment.
+    // Other programs of the pool get no reset either, because they may send output at any time.
     let quiet: Vec<String> = (0..2).map(|_| daemon.connect().ask("quiet")).collect();
     assert!(quiet.iter().all(|said| said.ends_with(" quiet")) && quiet[0] != quiet[1], "{quiet:?}");
     assert_eq!(daemon.metric("roadstead_worker_failures_total", &[]), 0, "as one that is used up");
@@ -192,7 +190,7 @@ fn what_raw_bytes_a_program_writes_after_a_silence_still_reach_its_client() {
     assert_eq!(daemon.metric("roadstead_worker_failures_total", &[]), 0);
 }
 
-/// The most that a process ever had in memory, in bytes.
+/// Returns the peak memory of a process in bytes.
 fn resident_max(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -209,7 +207,7 @@ fn a_program_that_says_more_than_its_client_takes_waits_for_it() {
             "dispatch = \"session\"\nworkers = 2\nsend_timeout = \"2s\"\n[daemon]\nshards = {shards}\n"
         );
         let daemon = serve(folder.path(), "lines", &["perl", "-e", program], &pool);
-        // On two shards one of them is likely to be let in by the other shard.
+        // With two shards, one of them is likely to be accepted by the other shard.
         let mut clients: Vec<_> = (0..2).map(|_| daemon.connect()).collect();
         for client in &mut clients {
             assert_eq!(client.ask("a"), "go");
@@ -251,7 +249,7 @@ fn a_program_that_cannot_write_is_not_killed_for_reading_nothing() {
     assert_eq!(daemon.metric("roadstead_worker_failures_total", &[]), 0);
 }
 
-/// Says that its tools are others, and something that concerns one client only, before it answers.
+/// Sends a notification that its tools changed, and one that concerns a single client, before it answers.
 const CHANGES: &str = r#"
 import json, sys
 def say(message): print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
@@ -293,15 +291,15 @@ fn what_a_shared_program_offers_anew_all_its_clients_hear_and_nobody_what_is_one
             }
             assert_eq!(daemon.metric("roadstead_discarded_replies_total", &[]), round);
         }
-        // One that had asked nothing yet hears its reply first.
+        // A client without a request receives its own reply first.
         ask(quiet, "hello");
         assert_eq!(parse(&quiet.line())["result"], "hello");
     }
 }
 
-/// A service of logins in JSON. What it does when it is reset is its argument: `late` prints something
-/// of its client 10 ms after the reply, `early` just before it, `cut` begins a message behind it, `refuses` replies with
-/// an error and forgets nobody.
+/// A JSON login service. Its argument selects what it does on a reset: `late` prints something of its client 10 ms
+/// after the reply, `early` just before it, `cut` begins a message after it, `refuses` replies with an error and keeps
+/// its state.
 const LOGINS: &str = r#"
 import json, os, sys, time
 kind, user = sys.argv[1], None
@@ -324,7 +322,7 @@ for line in sys.stdin:
     say(reply)
 "#;
 
-/// Logs in, and gives what was the reply: the process, and who was logged in before.
+/// Logs in. Returns the reply: the process, and the user who was logged in before.
 fn logs_in(client: &mut Client, user: &str) -> (i64, Value) {
     let asked = json!({"jsonrpc": "2.0", "id": user, "method": "login", "params": user});
     client.send(format!("{asked}\n"));
@@ -343,7 +341,7 @@ fn logins(kind: &str, log: impl FnOnce(&str)) -> Vec<i64> {
         let mut client = daemon.connect();
         let (pid, before) = logs_in(&mut client, user);
         assert_eq!(before, Value::Null);
-        // Asked again, and answered before anything else.
+        // The second request is answered before anything else.
         let (_, own) = logs_in(&mut client, user);
         assert_eq!(own, user);
         pid
@@ -379,7 +377,7 @@ fn a_program_that_replies_to_reset_with_an_error_is_replaced() {
     assert!(pids[0] != pids[1] && pids[1] != pids[2], "{pids:?}");
 }
 
-/// The same on lines: `late` prints a line 10 ms after the reply to the reset, `early` before it.
+/// The same with lines: `late` prints a line 10 ms after the reply to the reset, `early` before it.
 const LINES: &str = r#"
 import os, sys, time
 kind, user = sys.argv[1], None
@@ -443,7 +441,7 @@ fn a_line_that_a_program_may_take_for_several_cannot_outlast_the_reset() {
     assert!(!rejects(""), "it serves one client only");
 }
 
-/// Says of each request that it was made, once it is asked the next one.
+/// Reports each request as finished when it receives the next one.
 const TALKATIVE: &str = r#"
 import json, sys
 before = None
@@ -500,7 +498,7 @@ fn a_reply_with_the_id_of_another_request_reaches_nobody() {
     }
 }
 
-/// Answers as JSON-RPC 2.0 has it, and before that says that it could not read something.
+/// Answers as JSON-RPC 2.0 requires, and before that reports a parse error.
 const CANNOT_READ: &str = r#"
 import json, sys
 for line in sys.stdin:

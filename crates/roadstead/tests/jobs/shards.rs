@@ -1,5 +1,5 @@
-//! A daemon of two shards: whichever of them a client is with, it reaches every pool, gets its own
-//! replies, and finds every limit where one shard would have it.
+//! A daemon with two shards: on either shard, a client reaches every pool, gets its own replies, and sees every limit
+//! as with one shard.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -16,8 +16,7 @@ use crate::http_server::Server;
 
 const TWO: &str = "[daemon]\nshards = 2\n";
 
-/// Two listeners, each before a pool of its own. The pools are at home on one shard each, so every
-/// client has to do with both shards.
+/// Returns two listeners, each with a pool. Each pool is owned by a different shard, so every client uses both shards.
 fn two_pools(protocol: &str, listeners: &str, pool: &str) -> String {
     let both = ["a", "b"].map(|name| {
         format!(
@@ -45,7 +44,7 @@ fn every_client_reaches_pools_of_either_home_and_gets_its_own_replies_in_order()
             assert_eq!(client.line(), format!("{who} {line}"));
         }
     }
-    // Counted once, wherever it was.
+    // Each request is counted once, on whichever shard.
     assert_eq!(daemon.metric("roadstead_requests_total", &[]), 2_000);
     assert_eq!(daemon.metric("roadstead_requests_finished_total", &["answered"]), 2_000);
     assert_eq!(daemon.metric("roadstead_connections", &[]), 40);
@@ -66,7 +65,7 @@ fn the_main_job_keeps_every_acknowledged_row() {
     let folder = folder();
     let parse = format!("{}workers = 3\n", worker_program(&[]));
     let job = main_job(folder.path(), &parse, "batch = { rows = 100, timeout = \"2ms\" }\n");
-    // Another pool before them, so that the chain is at home on the second shard.
+    // Another pool comes first, so that the second shard owns the chain.
     let first = format!("{TWO}[pool.first]\n{}\n", worker_program(&["--echo"]));
     let daemon = Daemon::serve(folder.path(), &format!("{first}{job}"));
     let mut clients: Vec<Client> = (0..30).map(|_| daemon.connect()).collect();
@@ -179,7 +178,7 @@ impl Gate {
         self.held.lock().unwrap().0
     }
 
-    /// The most requests that it had at once.
+    /// Returns the maximum number of concurrent requests.
     pub(crate) fn most(&self) -> u32 {
         self.most.load(Ordering::Relaxed)
     }
@@ -199,7 +198,7 @@ fn slots_are_exact_for_both_shards_together_and_no_waiter_is_forgotten() {
         let folder = folder();
         let pool = format!("servers = [\"127.0.0.1:{port}\"]\n{limit}");
         let daemon = Daemon::serve(folder.path(), &two_pools("http", "", &pool));
-        // Before one pool: clients of both shards, or of one; the limit is the same.
+        // With one pool, the limit is the same for clients of both shards and of one.
         let mut clients: Vec<TcpStream> = (0..24)
             .map(|_| {
                 let mut client = TcpStream::connect(&daemon.listeners["b"]).unwrap();
@@ -227,19 +226,19 @@ fn slots_are_exact_for_both_shards_together_and_no_waiter_is_forgotten() {
 #[test]
 fn connections_are_limited_for_both_shards_together() {
     let folder = folder();
-    // Whoever is accepted waits for a reply, and makes place for nobody.
+    // Each accepted client waits for a reply, so it is not displaced.
     let pool = "program = [\"sleep\", \"1000\"]\nworkers = 1\nstop_timeout = \"0s\"";
     let text = two_pools("lines", "connections_max = 8", pool);
     let daemon = Daemon::serve(folder.path(), &text);
     let mut clients: Vec<Client> =
         (0..20).map(|_| Client::connect(&daemon.listeners["b"])).collect();
     for client in &mut clients {
-        // One that is refused may be gone before it asks.
+        // A rejected client may be disconnected before it sends.
         let _ = client.stream().try_clone().unwrap().write_all(b"a\n");
     }
     let of_b = |name: &str, reason: &str| daemon.metric(name, &["\"b\"", reason]);
     until("all others are turned away", || {
-        // One that is accepted before its request was read is idle until then.
+        // A connection is idle until its request was read.
         let refused = of_b("roadstead_connections_rejected_total", "\"connections\"");
         refused + of_b("roadstead_connections_closed_total", "\"displaced\"") == 12
     });
@@ -389,7 +388,7 @@ fn a_reply_that_fills_the_window_of_another_shard_and_ends_leaves_its_program_re
         "program = [\"perl\", \"-e\", {program:?}]\nstream = {{ until = \".\" }}\nworkers = 1\n"
     );
     let daemon = Daemon::serve(folder.path(), &two_pools("lines", "", &pool));
-    // Whichever shard a client is with, one of the two pools is at home on the other.
+    // On either shard, one of the two pools is owned by the other.
     for _ in 0..4 {
         for name in ["a", "b"] {
             let mut client = Client::connect(&daemon.listeners[name]);

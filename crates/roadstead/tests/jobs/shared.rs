@@ -1,5 +1,5 @@
 // tidy: tests
-//! Programs that several clients share by ids: what one client does must not reach the others.
+//! Programs that several clients share by ids: the actions of one client must not reach the others.
 
 use std::fs;
 use std::path::Path;
@@ -9,9 +9,9 @@ use crate::client::Client;
 use crate::daemon::{Daemon, PATIENCE, folder, one_pool, read_log, until};
 use crate::framings::{parse, serve};
 
-/// Does what the method says: `echo` answers, `stall` does not, `later` answers when `release` has come,
-/// `until-cancelled` when a request was cancelled, `huge` answers with much, `hang` answers nothing from then on,
-/// `busy` reads nothing until there is a file, and asks something then, `broken` answers with what is no JSON.
+/// The method selects the action: `echo` answers, `stall` does not, `later` answers when `release` was received,
+/// `until-cancelled` when a request was cancelled, `huge` answers with many bytes, `hang` answers nothing from then on,
+/// `busy` reads nothing until a file exists and then sends a request, `broken` answers with invalid JSON.
 const SHARED: &str = r#"
 import json, os, sys, time
 def say(it):
@@ -72,13 +72,13 @@ fn ask(client: &mut Client, id: u32, method: &str) {
     client.send(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\"}}\n"));
 }
 
-/// Has the program read nothing until there is such a file.
+/// Makes the program read nothing until such a file exists.
 fn busy(id: u32, until: &Path) -> String {
     let params = format!("{{\"until\":{until:?}}}");
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"busy\",\"params\":{params}}}\n")
 }
 
-/// A request of so many bytes that a pipe takes only a few of them.
+/// Returns a request of this size, of which a pipe accepts only a few.
 fn padded(id: u32, method: &str) -> String {
     let params = "x".repeat(40_000);
     format!(
@@ -102,7 +102,7 @@ fn nothing_that_a_client_sends_reaches_a_request_of_another() {
     let (mut victim, mut other) = (daemon.connect(), daemon.connect());
     ask(&mut victim, 1, "later");
     until("it has it", || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 1);
-    // Python takes a CR for the end of a line.
+    // Python interprets a CR as the end of a line.
     let inner = r#"{"jsonrpc":"2.0","id":0,"method":"echo"}"#;
     other.send(format!("{{\"jsonrpc\":\"2.0\",\"method\":\"note\",\"params\":[\r{inner}\r]}}\n"));
     let cancel = r#""method":"notifications/cancelled","params":{"requestId":0}}"#;
@@ -136,7 +136,7 @@ fn a_late_request_is_taken_back_and_the_calls_of_other_clients_go_on() {
     ask(&mut late, 1, "stall");
     until("it has it", || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 1);
     let (mut ended, begun) = (None, Instant::now());
-    // Others ask all the while, and each of them is answered.
+    // Other clients send requests meanwhile, and each is answered.
     for round in 0.. {
         assert!(begun.elapsed() < PATIENCE, "the program was told of nothing");
         for other in &mut others {
@@ -208,7 +208,7 @@ fn a_program_that_answers_no_client_is_replaced_and_safe_requests_are_made_again
         until("the third is younger", || begun.elapsed() > Duration::from_millis(1500));
         ask(&mut clients[2], 2, "echo");
         assert_eq!(parse(&clients[0].line())["error"]["code"], -32071, "the first is late");
-        // There is always one that is not late.
+        // At any time, one request is not late.
         for late in 1..5 {
             assert_eq!(parse(&clients[late].line())["error"]["code"], -32071, "{late} is late");
             assert_eq!(deaths(&daemon), 0, "others have requests with it");
@@ -374,7 +374,7 @@ fn the_slots_of_cancelled_requests_are_free_once_a_busy_program_has_read_on() {
     let go = folder.path().join("go");
     victim.send(busy(2, &go));
     until("it is busy", || in_flight() == Some(2));
-    // One is cancelled at once, though more waits for the program than it may leave unread.
+    // One request is cancelled immediately, although more data waits for the program than it may leave unread.
     ask(&mut left, 3, "stall");
     for id in 4..14 {
         left.send(padded(id, "stall"));
@@ -385,7 +385,7 @@ fn the_slots_of_cancelled_requests_are_free_once_a_busy_program_has_read_on() {
     for id in 4..14 {
         left.send(cancel(id));
     }
-    // What waits unread is limited: most of these keep their slots meanwhile.
+    // The amount of unread data is limited: most of these requests keep their slots meanwhile.
     until("some are free", || in_flight() < Some(12));
     fs::write(go, "").unwrap();
     assert_eq!(parse(&victim.line())["result"], "busy no more");
@@ -395,7 +395,7 @@ fn the_slots_of_cancelled_requests_are_free_once_a_busy_program_has_read_on() {
     assert_eq!(deaths(&daemon), 0);
 }
 
-/// Asks something to which the program answers nothing, and takes it back, so often.
+/// Sends a request that the program does not answer, and cancels it, repeatedly.
 fn ask_and_take_back(daemon: &Daemon, client: &mut Client, ids: std::ops::RangeInclusive<u32>) {
     let in_flight = || daemon.status()["pools"][0]["workers"][0]["in_flight"].clone();
     for id in ids {
@@ -415,7 +415,7 @@ fn a_program_that_answers_nothing_that_was_cancelled_goes_on_serving_others() {
     ask_and_take_back(&daemon, &mut hasty, 1..=17);
     let begun = Instant::now();
     ask_and_take_back(&daemon, &mut hasty, 18..=19);
-    // It may be busy with what was cancelled: each more waits longer.
+    // The program may still be processing cancelled requests, so each further one waits longer.
     assert!(begun.elapsed() >= Duration::from_millis(100), "{:?}", begun.elapsed());
     drop(hasty);
     ask(&mut other, 1, "echo");
@@ -450,7 +450,7 @@ fn a_cancelled_request_that_is_answered_twice_costs_no_request_of_another_client
     until("it has both", || in_flight() == 2);
     other.send(cancel(2));
     until("it is told", || in_flight() == 1);
-    // It is both held and cancelled, so it is answered twice; the next time once more.
+    // The request is both held and cancelled, so it is answered twice; the next one adds another answer.
     for (id, discarded) in [(3, 2), (4, 3)] {
         ask(&mut other, id, "release");
         assert_eq!(parse(&other.line())["id"], id, "{}", read_log(folder.path()));
@@ -470,7 +470,7 @@ fn a_reply_that_is_no_json_ends_the_request_that_it_names() {
     ask(&mut first, 1, "later");
     until("it has it", || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 1);
     let mut id = 2;
-    // More of them in a row than messages that are no replies may be.
+    // These are more consecutive discarded messages than the limit.
     for _ in 0..2 {
         for how in ["endless", "endless-id-last", "endless-within", "cut", "no-text", "twice"] {
             other.send(format!(
@@ -487,7 +487,7 @@ fn a_reply_that_is_no_json_ends_the_request_that_it_names() {
     assert_eq!(deaths(&daemon), 0);
 }
 
-/// Its clients may have four requests in flight.
+/// Starts a daemon whose clients may have four requests in flight.
 fn four_in_flight(folder: &Path) -> Daemon {
     let program = serde_json::json!(["python3", "-c", SHARED]);
     let pool = format!(
@@ -497,7 +497,7 @@ fn four_in_flight(folder: &Path) -> Daemon {
     Daemon::serve(folder, &text)
 }
 
-/// A client that has got a reply, which takes none of its four slots any more and stays unread.
+/// A client that has received a reply. The reply occupies none of its four slots and stays unread.
 fn answered_client(daemon: &Daemon) -> Client {
     let mut client = daemon.connect();
     ask(&mut client, 1, "echo");
@@ -562,7 +562,7 @@ fn a_client_that_resets_while_it_waits_for_room_in_the_queue_waits_no_more() {
     waits.reset();
     until("it waits no more", || paused() == 0);
     assert_eq!(connections(), 2);
-    // And one whose reset comes together with what it asks.
+    // The same with a client whose reset arrives together with its request.
     daemon.stopped(|| {
         let mut waits = daemon.connect();
         ask(&mut waits, 4, "stall");

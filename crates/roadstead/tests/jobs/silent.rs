@@ -1,4 +1,4 @@
-//! Connections that say nothing: they are closed in time, and make place for clients that ask.
+//! Idle connections: they are closed after a timeout, and displaced by clients that send requests.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -34,7 +34,7 @@ fn echo(listener: &str) -> (tempfile::TempDir, Daemon) {
     (folder, daemon)
 }
 
-/// Clients that connect and say nothing, once they have all been accepted.
+/// Opens idle connections, and waits until all are accepted.
 fn silent(daemon: &Daemon, count: u64) -> Vec<TcpStream> {
     let accepted = || daemon.metric("roadstead_connections_total", &["main"]);
     let before = accepted();
@@ -62,7 +62,7 @@ fn fifty_silent_connections_do_not_keep_an_honest_client_out() {
     assert_eq!(daemon.connect().ask("honest"), "honest");
     assert_eq!(daemon.metric(CLOSED, &["\"displaced\""]), 1);
     assert_eq!(daemon.metric(REFUSED, &[]), 0);
-    // The one that has been silent longest, and no other.
+    // The connection that has been idle longest, and no other.
     let closed: Vec<bool> = silent.iter_mut().map(is_closed).collect();
     assert_eq!(closed.iter().position(|closed| *closed), Some(0));
     assert_eq!(closed.iter().filter(|closed| **closed).count(), 1);
@@ -73,7 +73,7 @@ fn fifty_silent_connections_do_not_keep_a_client_of_http_out() {
     let (gate, port) = Gate::start();
     let (_folder, daemon) = http("connections_max = 50\nfirst_request_timeout = \"off\"\n", port);
     let _silent = silent(&daemon, 50);
-    // Each takes the place of a silent one, and keeps it while it waits for its reply.
+    // Each displaces an idle connection, and stays while it waits for its reply.
     let mut honest: Vec<TcpStream> = (0..50)
         .map(|count| {
             let mut client = TcpStream::connect(daemon.address()).unwrap();
@@ -84,7 +84,7 @@ fn fifty_silent_connections_do_not_keep_a_client_of_http_out() {
         })
         .collect();
     assert_eq!(daemon.metric(CLOSED, &["\"displaced\""]), 50);
-    // None is idle now: one more is refused, and takes nobody's place.
+    // None is idle now: a further connection is rejected, and displaces none.
     let mut refused = TcpStream::connect(daemon.address()).unwrap();
     refused.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
     let mut said = String::new();
@@ -110,7 +110,7 @@ fn a_client_that_was_answered_is_idle_and_makes_place_after_one_that_was_silent_
     assert_eq!(third.ask("b"), "b");
     assert!(is_closed(&mut first));
     assert_eq!(second.ask("c"), "c");
-    // Neither has a request in flight: one of them makes place.
+    // Neither has a request in flight, so one of them is displaced.
     assert_eq!(daemon.connect().ask("d"), "d");
     assert_eq!(daemon.metric(CLOSED, &["\"displaced\""]), 2);
 }
@@ -169,7 +169,7 @@ fn empty_lines_are_no_message() {
     assert_eq!(daemon.metric(CLOSED, &["\"silent\""]), 1);
 }
 
-/// A daemon that may open so many files and no more.
+/// Starts a daemon with this limit of open files.
 fn with_files(limit: u32, text: &str) -> (tempfile::TempDir, Daemon) {
     let folder = folder();
     std::fs::write(folder.path().join("roadstead.toml"), text).unwrap();
@@ -260,7 +260,7 @@ fn connections_to_servers_that_carry_no_request_make_room_for_clients() {
 fn a_server_is_not_blamed_for_open_files_that_are_short() {
     let (gate, port) = Gate::start();
     let (_folder, daemon) = with_files(128, &http_text("", port));
-    // One is idle until its request was read, and none makes room from then on.
+    // A connection is idle until its request was read, and is not displaced from then on.
     let clients: Vec<TcpStream> = (0..120)
         .map(|_| {
             let mut client = TcpStream::connect(daemon.address()).unwrap();
@@ -270,7 +270,7 @@ fn a_server_is_not_blamed_for_open_files_that_are_short() {
         .collect();
     let rejected = || daemon.metric(REFUSED, &["\"connections\""]);
     let displaced = || daemon.metric(CLOSED, &["\"displaced\""]);
-    // Some may wait to be accepted until there is a file again.
+    // Some may wait to be accepted until a descriptor is free.
     until("files are short", || rejected() + displaced() > 0);
     until("some are served", || gate.held() > 20);
     drop(clients);

@@ -1,4 +1,4 @@
-//! Rows in a database: by `then` from programs, and straight from a listener.
+//! Rows in a database: from programs with `then`, and directly from a listener.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -16,7 +16,7 @@ fn rows(folder: &Path) -> Vec<(i64, String)> {
     rows.map(Result::unwrap).collect()
 }
 
-/// A listener straight into a table.
+/// Returns a listener whose lines go directly into a table.
 fn direct(folder: &Path, table: &str, pool: &str) -> String {
     let database = serde_json::Value::from(format!("sqlite:{}", folder.join("hits.db").display()));
     one_pool(
@@ -219,7 +219,7 @@ fn full_sync_is_one_fdatasync_a_commit_at_least() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // It says "attached" for each thread; the last of them may come after the first.
+    // strace prints "attached" for each thread; the last may come after the first.
     let mut attached = std::io::BufReader::new(tracer.stderr.take().unwrap());
     let mut line = String::new();
     std::io::BufRead::read_line(&mut attached, &mut line).unwrap();

@@ -1,5 +1,5 @@
-//! What a pool says of its programs (where they run, as whom, what they may use, how they are
-//! connected), seen by a program itself: it does what each line says and answers with what came of it.
+//! Launch options of programs in a pool (where they run, as which user, with which limits, how they are connected), as
+//! seen by a program: it executes each line and answers with the output.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use serde_json::Value;
 use crate::daemon::{Daemon, folder, one_pool, read_log, until};
 use crate::untested::{untested, untested_without_root};
 
-/// Runs each line and answers with its output in one line, from wherever it is asked.
+/// Executes each line and answers with its output in one line.
 const DOES: &str = r#"while read -r line; do eval "$line" | tr '\n' ' '; echo; done"#;
-/// The same on descriptors 3 and 4; what it prints beside its answers is in nobody's way.
+/// The same on descriptors 3 and 4. Other output of the program does not disturb the replies.
 const DOES_THREE_FOUR: &str = r#"while read -r line <&3; do echo "stray print"; { eval "$line" | tr '\n' ' '; echo; } >&4; done"#;
 
 fn serve(folder: &Path, script: &str, pool: &str) -> Daemon {
@@ -20,7 +20,7 @@ fn serve(folder: &Path, script: &str, pool: &str) -> Daemon {
     Daemon::serve_with(folder, &one_pool("", &pool), &[("OF_THE_DAEMON", "1")])
 }
 
-/// What a program of such a pool answers.
+/// Returns the answer of a program of such a pool.
 fn told(pool: &str, line: &str) -> String {
     let folder = folder();
     let daemon = serve(folder.path(), DOES, pool);
@@ -92,7 +92,7 @@ fn it_runs_on_the_processors_of_its_pool() {
     assert_eq!(processors(&told(&format!("cpu_affinity = [{last}]"), STATUS)), [*last]);
     for cpu in ["near", "spread"] {
         let folder = folder();
-        // Each connection has a program of its own.
+        // Each connection has its own program.
         let pool = format!("cpu_affinity = \"{cpu}\"\nworkers = 2\ndispatch = \"session\"");
         let daemon = serve(folder.path(), DOES, &pool);
         let mut clients = [daemon.connect(), daemon.connect()];
@@ -116,7 +116,7 @@ fn it_runs_as_the_user_of_its_pool() {
     assert_eq!(told(&format!("{pool}\ngroup = \"4\""), "id -u; id -g; id -G"), "65534 4 4");
 }
 
-/// What the last check of the first worker came to.
+/// Returns the result of the last health check of the first worker.
 fn checked(pool: &str, protocol: &str) -> String {
     let folder = folder();
     let script = "test \"$(id -u) $OWN $OF_THE_DAEMON\" = \"$0\"";
@@ -206,7 +206,7 @@ fn its_control_group_is_where_its_pool_says_or_it_does_not_start() {
     assert!(own.contains(&format!("/{name}/roadstead.")), "{own}");
 }
 
-/// A control group of the test's own.
+/// A control group for the test.
 struct Group(PathBuf);
 
 impl Group {

@@ -1,5 +1,5 @@
-//! Programs while nobody waits for an answer: what only tells them something has limits as requests
-//! have, and one that hangs is found out though each client takes its request back.
+//! Programs without pending requests: notifications have limits as requests have, and a hanging program is detected
+//! even if each client cancels its request.
 
 use std::fs;
 use std::io::Write;
@@ -10,20 +10,20 @@ use crate::client::Client;
 use crate::daemon::{Daemon, folder, until};
 use crate::framings::{parse, serve};
 
-/// A message that only tells something, of so many bytes and a few.
+/// Returns a notification of slightly more than this size.
 fn notice(bytes: usize) -> String {
     format!("{{\"jsonrpc\":\"2.0\",\"method\":\"note\",\"params\":[\"{}\"]}}\n", "x".repeat(bytes))
 }
 
-/// The most that a process ever had in memory, in bytes.
+/// Returns the peak memory of a process in bytes.
 fn resident_max(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
-/// A program of which the first process does what is said, and each after it answers requests with how
-/// many messages it was told before.
+/// Starts a program whose first process acts as given. Each later process answers requests with the number of
+/// notifications received before.
 fn first(folder: &Path, does: &str) -> String {
     let mark = folder.join("first");
     format!(
@@ -56,7 +56,7 @@ fn what_only_tells_something_is_limited_where_nobody_reads_it() {
         let daemon = serve(folder.path(), "jsonrpc", &["sleep", "1000"], &pool);
         let client = daemon.connect();
         let message = notice(60 << 10);
-        // It may be made to wait until the program is found out.
+        // The client may be paused until the hanging program is detected.
         let mut stream = client.stream();
         for _ in 0..1600 {
             if deaths(&daemon) > 0 {
@@ -77,7 +77,7 @@ fn a_program_that_reads_nothing_is_replaced_though_it_owes_nothing() {
     let pool = "framing = \"jsonrpc\"\npipeline = 8\nworkers = 1\nsend_timeout = \"300ms\"\nmin_uptime = \"0s\"\n";
     let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", &program], pool);
     let mut client = daemon.connect();
-    // A pipe takes the first of them, and some of the next.
+    // A pipe accepts the first of them, and a part of the next.
     client.send(notice(60 << 10).repeat(6));
     until("it is found out", || deaths(&daemon) == 1);
     client.send("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"count\"}\n");
@@ -106,7 +106,7 @@ fn what_only_tells_something_reaches_a_program_that_reads_late() {
     }
 }
 
-/// Asks something and takes it back as soon as the program has it.
+/// Sends a request and cancels it as soon as the program has received it.
 fn takes_back(daemon: &Daemon, client: &mut Client, id: u32) {
     client.send(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"m\"}}\n"));
     let has_it = || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 1;

@@ -1,4 +1,4 @@
-//! What a web page makes a browser send reaches no program of a listener that does not speak HTTP.
+//! A web page cannot make a browser send data to a program through a listener that does not speak HTTP.
 
 use std::io::Write as _;
 use std::net::Shutdown;
@@ -9,7 +9,7 @@ use crate::framings::serve;
 const CLOSED: &str = "roadstead_connections_closed_total";
 const ENDS: &str = "roadstead_requests_finished_total";
 
-/// As `fetch` with `mode: "no-cors"` sends it.
+/// Returns a request as `fetch` with `mode: "no-cors"` sends it.
 fn request(target: &str, body: &[u8]) -> Vec<u8> {
     let head = format!(
         "POST {target} HTTP/1.1\r\nHost: 127.0.0.1:7000\r\nConnection: keep-alive\r\nContent-Length: {}\r\n\
@@ -55,7 +55,7 @@ fn an_http_request_is_refused_once_and_none_of_its_body_becomes_a_request() {
         let daemon = serve(folder.path(), protocol, &["cat"], "");
         for by_byte in [false, true] {
             let reply = is_refused(&daemon, &request("/", &body), by_byte);
-            // A netstring or a head is known to be none at its first byte, or its first line.
+            // An invalid netstring is detected at its first byte, and an invalid head at its first line.
             let is_told = protocol != "netstring" || !by_byte;
             assert!(!is_told || reply.contains("does not speak HTTP"), "{protocol}: {reply}");
             assert_eq!(reply.matches("body").count(), 0, "{protocol}: {reply}");
@@ -67,7 +67,7 @@ fn an_http_request_is_refused_once_and_none_of_its_body_becomes_a_request() {
             "{protocol}: nothing became a request"
         );
         let closed = daemon.metric(CLOSED, &["\"wrong_protocol\""]);
-        // Whether bytes that were sent one by one are read so is not known.
+        // For bytes that are sent one by one, it is unknown whether they are read one by one.
         assert!(closed == 2 || protocol == "netstring" && closed == 1, "{protocol}: {closed}");
     }
 }
@@ -95,7 +95,7 @@ fn a_first_line_that_only_begins_as_a_request_is_answered_at_once() {
     for line in ["GET", "GET key", "POST /x", "GET a b HTTP/1.1", "PUT key HTTP", "hello"] {
         let mut client = daemon.connect();
         assert_eq!(client.ask(line), format!("+{line}").replacen('+', "", 1), "{line}");
-        // Only the first line is looked at.
+        // Only the first line of a connection is checked.
         assert_eq!(client.ask("GET / HTTP/1.1"), "GET / HTTP/1.1");
     }
     assert_eq!(daemon.metric(CLOSED, &["\"wrong_protocol\""]), 0);

@@ -1,4 +1,4 @@
-//! A client of a `lines` listener, by hand.
+//! A test client of a `lines` listener.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Shutdown, TcpStream};
@@ -36,7 +36,7 @@ impl Client {
         self.stream.get_mut().write_all(bytes.as_ref()).unwrap();
     }
 
-    /// The next line, or an empty string at the end.
+    /// Returns the next line, or an empty string at the end.
     pub(crate) fn line(&mut self) -> String {
         let mut line = Vec::new();
         self.stream.read_until(b'\n', &mut line).unwrap();
@@ -51,7 +51,7 @@ impl Client {
         self.line()
     }
 
-    /// Ends our direction.
+    /// Half-closes the connection.
     pub(crate) fn finish(&mut self) {
         self.stream.get_mut().shutdown(Shutdown::Write).unwrap();
     }
@@ -62,7 +62,7 @@ impl Client {
         rustix::net::sockopt::set_socket_linger(self.stream(), at_once).unwrap();
     }
 
-    /// Everything up to the end.
+    /// Returns all lines up to the end.
     pub(crate) fn rest(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         let mut line = Vec::new();
@@ -79,7 +79,7 @@ impl Client {
 }
 
 impl Client {
-    /// Exactly so many bytes.
+    /// Returns exactly this number of bytes.
     pub(crate) fn bytes(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = vec![0; count];
         std::io::Read::read_exact(&mut self.stream, &mut bytes).unwrap();

@@ -1,5 +1,5 @@
-//! A real daemon for a test: started with a configuration of the test's own, on ports of the
-//! system's choice, in a folder that goes with it.
+//! A real daemon for a test: with a configuration of the test, on ports that the system chooses, in a folder that is
+//! removed after the test.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::client::Client;
 
-/// How long anything may take that is waited for. It decides no test but those that fail.
+/// The maximum time for any wait. It matters only for failing tests.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The binary under test.
@@ -32,7 +32,7 @@ pub(crate) fn folder() -> TempDir {
     tempfile::Builder::new().prefix("roadstead-test-").tempdir().unwrap()
 }
 
-/// A pool of the built-in worker program; `arguments` are TOML strings behind `worker`.
+/// Returns a pool of the built-in worker program. `arguments` are TOML strings after `worker`.
 pub(crate) fn worker_program(arguments: &[&str]) -> String {
     let words: Vec<String> = [BINARY, "worker"]
         .iter()
@@ -42,7 +42,7 @@ pub(crate) fn worker_program(arguments: &[&str]) -> String {
     format!("program = [{}]\n", words.join(", "))
 }
 
-/// One `lines` listener called `main` before a pool called `main` with these options.
+/// Returns one `lines` listener called `main` with a pool called `main` with these options.
 pub(crate) fn one_pool(listener: &str, pool: &str) -> String {
     format!(
         "[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\n\
@@ -50,7 +50,7 @@ pub(crate) fn one_pool(listener: &str, pool: &str) -> String {
     )
 }
 
-/// The whole way: lines, the built-in worker, rows in `hits.db`, an acknowledgement with the id.
+/// Returns the main job: lines, the built-in worker, rows in `hits.db`, an acknowledgement with the id.
 pub(crate) fn main_job(folder: &Path, parse: &str, store: &str) -> String {
     let database = Value::from(format!("sqlite:{}", folder.join("hits.db").display()));
     format!(
@@ -63,8 +63,8 @@ pub(crate) fn main_job(folder: &Path, parse: &str, store: &str) -> String {
     )
 }
 
-/// The same configuration on as many shards as the variable `ROADSTEAD_TEST_SHARDS` says, so that
-/// every test can be one of several shards.
+/// Returns the same configuration with the number of shards in the variable `ROADSTEAD_TEST_SHARDS`, so that every test
+/// can run with several shards.
 fn on_shards(configuration: &str) -> String {
     let shards = std::env::var("ROADSTEAD_TEST_SHARDS").unwrap_or_default();
     if shards.is_empty() || configuration.contains("shards =") {
@@ -77,8 +77,8 @@ fn on_shards(configuration: &str) -> String {
     }
 }
 
-/// The admin address of tests that do not choose one on purpose: a socket in their folder, which this user
-/// may control without a token. Each daemon of a folder has its own; `rewrite` means the last one's.
+/// Replaces the default admin address of a test by a socket in its folder, which this user may control without a token.
+/// Each daemon of a folder has its own socket; `rewrite` uses that of the last one.
 fn with_admin_socket(configuration: &str, folder: &Path, name: &str) -> String {
     let socket = Value::from(format!("unix:{}", folder.join(name).display()));
     let (any, own) =
@@ -96,7 +96,7 @@ impl Daemon {
         Self::serve_with(folder, configuration, &[])
     }
 
-    /// Starts it with variables of its own and waits until it is ready.
+    /// Starts the daemon with these variables and waits until it is ready.
     pub(crate) fn serve_with(
         folder: &Path,
         configuration: &str,
@@ -114,7 +114,7 @@ impl Daemon {
         }
     }
 
-    /// Starts any command of the binary that announces itself as ready.
+    /// Starts any command of the binary that prints the ready line.
     pub(crate) fn start(command: &mut Command, folder: &Path) -> Result<Self, String> {
         let log = fs::OpenOptions::new().create(true).append(true).open(log_path(folder)).unwrap();
         let mut child = command
@@ -137,9 +137,9 @@ impl Daemon {
         Ok(Self { child, _stdout: stdout, listeners: listeners.collect(), admin })
     }
 
-    /// Writes another configuration into its file.
+    /// Replaces its configuration file.
     pub(crate) fn rewrite(folder: &Path, configuration: &str) {
-        // As an editor does: it is never half there.
+        // The file is replaced by a rename, so that it is never incomplete.
         let (file, new) = (folder.join("roadstead.toml"), folder.join("roadstead.toml.new"));
         let name = fs::read_to_string(folder.join(ADMIN_NAME)).unwrap();
         let configuration = on_shards(configuration);
@@ -147,7 +147,7 @@ impl Daemon {
         fs::rename(new, file).unwrap();
     }
 
-    /// Has it read its file again. What it says, and whether it took it over.
+    /// Makes the daemon reload its file. Returns the message, as `Ok` if the file was applied.
     pub(crate) fn reload(&self) -> Result<String, String> {
         let said = roadstead::ask::request(&self.admin, "POST", "/reload", b"").unwrap();
         let text = String::from_utf8(said.body).unwrap();
@@ -166,13 +166,13 @@ impl Daemon {
         Client::connect(self.address())
     }
 
-    /// A page of the admin address.
+    /// Returns a page of the admin address.
     pub(crate) fn page(&self, path: &str) -> String {
         let said = roadstead::ask::request(&self.admin, "GET", path, b"").unwrap();
         String::from_utf8(said.body).unwrap()
     }
 
-    /// The sum of all samples of a metric whose labels contain each of `labels`.
+    /// Returns the sum of all samples of a metric whose labels contain each of `labels`.
     pub(crate) fn metric(&self, name: &str, labels: &[&str]) -> u64 {
         let page = self.page("/metrics");
         let lines = page.lines().filter_map(|line| line.strip_prefix(name));
@@ -187,7 +187,7 @@ impl Daemon {
         serde_json::from_str(&self.page("/status")).unwrap()
     }
 
-    /// The processes of the programs of all pools.
+    /// Returns the processes of the programs of all pools.
     pub(crate) fn programs(&self) -> Vec<u32> {
         let status = self.status();
         let pools = status["pools"].as_array().unwrap().iter();
@@ -200,7 +200,7 @@ impl Daemon {
             .unwrap();
     }
 
-    /// Has it do nothing while `act` runs: what that sends is there at once when it goes on.
+    /// Stops the daemon while `act` runs, so that everything `act` sends has arrived when the daemon continues.
     pub(crate) fn stopped<R>(&self, act: impl FnOnce() -> R) -> R {
         self.signal(rustix::process::Signal::STOP);
         until("the daemon stands still", || stands_still(self.pid()));
@@ -209,7 +209,7 @@ impl Daemon {
         result
     }
 
-    /// Drains it and returns how it ended.
+    /// Drains the daemon and returns its exit status.
     pub(crate) fn stop(mut self) -> ExitStatus {
         self.signal(rustix::process::Signal::TERM);
         until("the daemon ends", || !matches!(self.child.try_wait(), Ok(None)));
@@ -239,17 +239,17 @@ fn log_path(folder: &Path) -> PathBuf {
     folder.join("daemon.log")
 }
 
-/// What the daemon wrote on its standard error.
+/// Returns the standard error of the daemon.
 pub(crate) fn read_log(folder: &Path) -> String {
     fs::read_to_string(log_path(folder)).unwrap_or_default()
 }
 
-/// Looks again and again until `seen` is true, and fails when it does not become so.
+/// Polls until `seen` is true, and fails after [`PATIENCE`].
 pub(crate) fn until(what: &str, seen: impl FnMut() -> bool) {
     assert!(becomes(PATIENCE, seen), "this did not happen: {what}");
 }
 
-/// Whether `seen` becomes true within `limit`.
+/// Returns whether `seen` becomes true within `limit`.
 pub(crate) fn becomes(limit: Duration, mut seen: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     loop {
@@ -263,23 +263,23 @@ pub(crate) fn becomes(limit: Duration, mut seen: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// Whether a process is there and more than a zombie.
+/// Returns whether a process exists and is not a zombie.
 pub(crate) fn is_alive(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| stat.rsplit(") ").next().is_some_and(|rest| !rest.starts_with('Z')))
 }
 
-/// Whether a stopped process does nothing more: the signal takes effect on one of its threads, and only
-/// from then on on the others.
+/// Returns whether all threads of a stopped process have stopped. The signal takes effect on one thread first, and then
+/// on the others.
 pub(crate) fn stands_still(process: u32) -> bool {
     fs::read_dir(format!("/proc/{process}/task")).unwrap().all(|thread| {
-        // A thread that has ended meanwhile is as still as one can be.
+        // A thread that has ended meanwhile counts as stopped.
         let stat = fs::read_to_string(thread.unwrap().path().join("stat")).unwrap_or_default();
         stat.rsplit(") ").next().is_none_or(|rest| rest.is_empty() || rest.starts_with('T'))
     })
 }
 
-/// All processes whose environment or command line holds this mark.
+/// Returns all processes whose environment or command line contains this mark.
 pub(crate) fn processes_with(mark: &str) -> Vec<u32> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries

@@ -1,4 +1,4 @@
-//! A server of HTTP/1 that does what it is told, for tests of what stands before it.
+//! An HTTP/1 server with scripted answers, for tests of proxies.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -6,20 +6,20 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 
-/// What it does when it was asked for a path.
+/// The answer to a request for a path.
 #[derive(Clone)]
 pub(crate) enum Answer {
-    /// Writes these bytes and goes on with the connection.
+    /// Writes these bytes and keeps the connection open.
     Bytes(Vec<u8>),
-    /// Writes these and ends the connection.
+    /// Writes these bytes and closes the connection.
     Last(Vec<u8>),
-    /// Writes these and resets the connection.
+    /// Writes these bytes and resets the connection.
     Cut(Vec<u8>),
     /// Resets the connection.
     Reset,
     /// Never answers.
     Silence,
-    /// Changes the protocol and gives back what comes, in capitals.
+    /// Changes the protocol and echoes all bytes in upper case.
     Switch,
 }
 
@@ -36,23 +36,23 @@ pub(crate) struct Server {
     pub(crate) port: u16,
     seen: Arc<Mutex<Vec<Seen>>>,
     answers: Answers,
-    /// Connections that are open; none: it was killed.
+    /// Open connections; `None`: the server was killed.
     open: Arc<Mutex<Option<Vec<Weak<TcpStream>>>>>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
 impl Server {
-    /// Answers as told by path, and with the body of the request elsewhere.
+    /// Starts a server with these answers by path. It answers other paths with the body of the request.
     pub(crate) fn start(answers: &[(&str, Answer)]) -> Self {
         Self::start_at(0, answers)
     }
 
-    /// The same on this port.
+    /// Does the same on this port.
     pub(crate) fn start_at(port: u16, answers: &[(&str, Answer)]) -> Self {
         Self::start_on(SocketAddr::from(([127, 0, 0, 1], port)), answers)
     }
 
-    /// The same at this address.
+    /// Does the same at this address.
     pub(crate) fn start_on(address: SocketAddr, answers: &[(&str, Answer)]) -> Self {
         let listener = TcpListener::bind(address).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -76,16 +76,16 @@ impl Server {
         Self { port, seen, answers, open, thread: Some(thread) }
     }
 
-    /// Answers this path otherwise from now on.
+    /// Changes the answer for this path.
     pub(crate) fn answer(&self, path: &str, answer: Answer) {
         self.answers.lock().unwrap().insert(path.to_owned(), answer);
     }
 
-    /// Listens no more and cuts all connections, as if its process were killed. Gives the port, which
-    /// is free again.
+    /// Stops listening and resets all connections, as if the process were killed. Returns the port, which is free
+    /// again.
     pub(crate) fn kill(mut self) -> u16 {
         let open = self.open.lock().unwrap().take();
-        // It waits for a connection, and ends with the next.
+        // The thread waits for a connection, and ends with the next one.
         drop(TcpStream::connect(("127.0.0.1", self.port)));
         self.thread.take().unwrap().join().unwrap();
         for socket in open.into_iter().flatten().filter_map(|socket| socket.upgrade()) {
@@ -94,7 +94,7 @@ impl Server {
         self.port
     }
 
-    /// Ends all connections that are open, and goes on to listen.
+    /// Closes all open connections, and keeps listening.
     pub(crate) fn close_all(&self) {
         let open = self.open.lock().unwrap();
         for socket in open.iter().flatten().filter_map(Weak::upgrade) {
@@ -102,7 +102,7 @@ impl Server {
         }
     }
 
-    /// How many connections were made to it.
+    /// Returns the number of connections that were made to the server.
     pub(crate) fn connections(&self) -> usize {
         self.open.lock().unwrap().as_ref().map_or(0, Vec::len)
     }
@@ -111,7 +111,7 @@ impl Server {
         self.seen.lock().unwrap().clone()
     }
 
-    /// Heads that arrived for this path.
+    /// Returns the heads that arrived for this path.
     pub(crate) fn heads(&self, path: &str) -> Vec<String> {
         let wanted = |seen: &Seen| seen.head.split(' ').nth(1) == Some(path);
         self.seen().into_iter().filter(wanted).map(|seen| seen.head).collect()

@@ -1,4 +1,4 @@
-//! Clients that are sent elsewhere while a pool cannot answer them, under load, and come back.
+//! Clients that are redirected while a pool cannot answer them, under load, and return later.
 
 use super::{Ground, LOOKS, REPEATED, load::Load};
 use crate::daemon::until;

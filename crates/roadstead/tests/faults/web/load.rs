@@ -1,4 +1,4 @@
-//! A load of HTTP and what came of it: seven in ten read, two in ten have an effect, one in ten is slow.
+//! An HTTP load and its results: of ten requests, seven read, two have an effect, and one is slow.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,29 +17,29 @@ use crate::daemon::PATIENCE;
 const CLIENTS: u64 = 24;
 /// The number of the next client; no two loads of this process have the same ids.
 static NEXT: AtomicU64 = AtomicU64::new(1);
-/// From an answer to the next request.
+/// The time from an answer to the next request.
 const PACE: Duration = Duration::from_millis(4);
 const SENT: usize = 4096;
 
-/// What came of all requests.
+/// The results of all requests.
 #[derive(Debug, Default)]
 pub(super) struct Verdict {
     pub(super) answered: u64,
-    /// Sent elsewhere.
+    /// Redirected.
     pub(super) redirected: u64,
-    /// They may have had an effect, or have had none: nobody can tell.
+    /// Requests with an unknown effect.
     pub(super) effects_unknown: u64,
-    /// The server had them and did not answer in time.
+    /// Sent to a server that did not answer in time.
     pub(super) late: u64,
-    /// Their replies had begun and came to no end.
+    /// Replies that began and did not finish.
     pub(super) cut: u64,
-    /// Answers that took longest of 99 in a hundred, in ms.
+    /// The 99th percentile of the response times, in ms.
     pub(super) p99_ms: u128,
-    /// Requests that failed though they could have been given to another server.
+    /// Requests that failed although they could have been sent to another server.
     pub(super) needless: Vec<(u64, String)>,
-    /// Bodies of others, effects that were made twice or not at all.
+    /// Bodies of other requests, and effects that happened twice or not at all.
     pub(super) wrong: Vec<String>,
-    /// Requests that each server was given, by its port.
+    /// Requests per server, by its port.
     pub(super) shares: BTreeMap<u16, u64>,
     took: Vec<Duration>,
     acknowledged: Vec<u64>,
@@ -51,7 +51,7 @@ pub(super) struct Load {
     asked: Arc<AtomicU64>,
 }
 
-/// A reply as far as it came.
+/// The received part of a reply.
 struct Reply {
     status: u16,
     body: Vec<u8>,
@@ -78,7 +78,7 @@ impl Load {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// Stops it and holds what clients were told against what servers did.
+    /// Stops the load and compares what clients received with what servers did.
     pub(super) fn end(self, done: &Path) -> Verdict {
         self.stop.store(true, Ordering::Relaxed);
         let mut all = Verdict::default();
@@ -149,7 +149,7 @@ impl Verdict {
     }
 }
 
-/// Asks one request after the other; a connection that ends is made again.
+/// Sends one request after the other. A closed connection is reopened.
 fn ask_on(address: &str, first: u64, stop: &AtomicBool, asked: &AtomicU64) -> Verdict {
     let mut verdict = Verdict::default();
     let mut connection: Option<BufReader<TcpStream>> = None;
@@ -180,7 +180,7 @@ fn ask_on(address: &str, first: u64, stop: &AtomicBool, asked: &AtomicU64) -> Ve
     verdict
 }
 
-/// The reply, if there is any, and whether the connection ends behind it.
+/// Returns the reply, if there is one, and whether the connection ends after it.
 fn ask(stream: &mut BufReader<TcpStream>, id: u64, kind: &str) -> Option<(Reply, bool)> {
     let (method, body) =
         if kind == "write" { ("POST", vec![b'x'; SENT]) } else { ("GET", Vec::new()) };
@@ -205,7 +205,7 @@ fn ask(stream: &mut BufReader<TcpStream>, id: u64, kind: &str) -> Option<(Reply,
         }
     }
     let mut body = Vec::new();
-    // A reset ends it as well; what came before counts.
+    // A reset also ends the reply. The bytes received before it count.
     let _ = stream.take(length).read_to_end(&mut body);
     let is_whole = body.len() as u64 == length;
     Some((Reply { status: status?, body, is_whole }, closes))

@@ -1,7 +1,7 @@
-//! A server of HTTP that is a process: this test program once more, doing nothing else.
+//! An HTTP server in a process: this test program is started again as the server.
 //!
-//! It answers `/ID/KIND` with a body that begins with the id; what it did it writes into a file before it
-//! says so. A share of its answers it gets wrong, in every way there is.
+//! It answers `/ID/KIND` with a body that begins with the id. Before it answers, it records each effect in a file. A
+//! share of its answers is wrong, in every possible way.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Where it listens, where it writes what it did, and how many in a thousand it gets wrong.
+/// Its address, the file for its records, and the number of wrong answers per thousand.
 const VARIABLE: &str = "ROADSTEAD_TEST_SERVER";
 /// How long a slow answer takes.
 const SLOW: Duration = Duration::from_millis(50);
@@ -32,7 +32,7 @@ impl Server {
         server
     }
 
-    /// Starts it again where it was, and waits until it listens.
+    /// Restarts the server at the same address, and waits until it listens.
     pub(super) fn restart(&mut self) {
         let told = format!("{} {} {}", self.port, self.faults, self.done.display());
         let mut child = Command::new(std::env::current_exe().unwrap())
@@ -58,7 +58,7 @@ impl Server {
         }
     }
 
-    /// Goes if it is there, and comes if it is not.
+    /// Stops the server if it runs, and starts it otherwise.
     pub(super) fn turn(&mut self) {
         if self.child.is_some() { self.kill() } else { self.restart() }
     }
@@ -101,7 +101,7 @@ fn serve(socket: &TcpStream, mut done: File, faults: u32, port: u16) -> Option<(
             writer.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").ok()?;
             continue;
         }
-        // One write to a file opened for appending is whole among those of others.
+        // One write to a file in append mode is not mixed with writes of other processes.
         done.write_all(format!("{kind} {id} {port}\n").as_bytes()).ok()?;
         if kind == "slow" {
             thread::park_timeout(SLOW);
@@ -114,22 +114,22 @@ fn serve(socket: &TcpStream, mut done: File, faults: u32, port: u16) -> Option<(
     }
 }
 
-/// How the answer to a request goes wrong, with a server that gets so many in a thousand wrong; spread
-/// over all kinds of requests.
+/// Returns the fault of the answer to a request, for a server with this number of faults per thousand. Faults are
+/// spread over all kinds of requests.
 pub(super) fn way(id: u64, faults: u32) -> Option<u64> {
     let chance = id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     (chance % 1000 < u64::from(faults)).then_some(chance / 1000 % 5)
 }
 
-/// Ends the connection with an answer that is wrong.
+/// Ends the connection with a wrong answer.
 fn fail(mut socket: &TcpStream, reply: &[u8], way: u64) -> Option<()> {
     let half = reply.len() - 100;
     let reset = |socket| rustix::net::sockopt::set_socket_linger(socket, Some(Duration::ZERO)).ok();
     match way {
-        // Nothing, by an end or by a reset.
+        // No bytes, ended by a close or by a reset.
         0 => {}
         1 => reset(socket)?,
-        // The beginning of the right one, likewise.
+        // The beginning of the correct answer, ended in the same ways.
         2 => socket.write_all(&reply[..half]).ok()?,
         3 => {
             socket.write_all(&reply[..half]).ok()?;
@@ -140,7 +140,7 @@ fn fail(mut socket: &TcpStream, reply: &[u8], way: u64) -> Option<()> {
     socket.shutdown(Shutdown::Both).ok()
 }
 
-/// The body of this length of the reply to a request; nobody else's begins so.
+/// Returns the body of this length for a request. Its beginning is unique.
 pub(super) fn body_of(id: u64, length: usize) -> Vec<u8> {
     format!("{id} ").into_bytes().into_iter().cycle().take(length).collect()
 }

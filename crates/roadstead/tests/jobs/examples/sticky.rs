@@ -1,4 +1,4 @@
-//! `examples/sticky`: clients that come back to their worker, and a page that comes and goes by itself.
+//! `examples/sticky`: clients that return to their worker, and a fallback page that comes and goes automatically.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -29,9 +29,9 @@ fn sessions_stay_with_their_program_as_their_page_says() {
     assert!(daemon.stop().success());
 }
 
-/// A configuration of the example, on ports of the system, with these servers in place of its own. Checks
-/// are made more often, for the test would only wait for them, and have all the time they need: on a
-/// machine that has much to do a worker would be out that is well.
+/// Returns a configuration of the example with ports of the system and with these servers. Health checks run more
+/// often, so that the test does not wait, and have a long timeout, so that a slow machine does not exclude a healthy
+/// worker.
 fn on_ports(file: &str, servers: &[String]) -> String {
     let text = fs::read_to_string(example("sticky").join(file)).unwrap();
     let ports = (8001..).zip(servers).map(|(shipped, port)| (shipped.to_string(), port.clone()));
@@ -47,13 +47,13 @@ fn on_ports(file: &str, servers: &[String]) -> String {
     })
 }
 
-/// What clients read: the page without its last line feed.
+/// Returns the page without its last line feed.
 fn page() -> String {
     let page = fs::read_to_string(example("sticky").join("sorry.html")).unwrap();
     page.trim_end().to_owned()
 }
 
-/// The head and the body of what is said to a `GET`.
+/// Returns the head and the body of the response to a `GET`.
 fn get(address: &str, target: &str, lines: &str) -> (String, String) {
     let mut client = TcpStream::connect(address).unwrap();
     let asked = format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{lines}\r\n");
@@ -96,7 +96,7 @@ fn programs_that_know_nothing_of_http_have_the_cookie_the_checks_and_the_page_of
             assert!(!again.contains("Set-Cookie"), "it knows already: {again}");
         }
     }
-    // By hand the page is there at once, for those who have a cookie too, and goes at once.
+    // The command switches the page on and off immediately, also for clients with a cookie.
     ctl(&daemon, &["fallback", "visits", "on"]);
     let (head, body) = get(&cookie(&clients[0].0));
     assert!(head.starts_with("HTTP/1.1 503 ") && head.contains("Retry-After: 30"), "{head}");
@@ -104,7 +104,7 @@ fn programs_that_know_nothing_of_http_have_the_cookie_the_checks_and_the_page_of
     assert_eq!(body, page());
     ctl(&daemon, &["fallback", "visits", "off"]);
     assert_eq!(ask(&cookie(&clients[0].0)).1, clients[0].1);
-    // One that is ill is replaced, and its clients get another; those of the others keep theirs.
+    // An unhealthy worker is replaced, and its clients get another one. Clients of the other workers keep theirs.
     fs::write(folder.path().join("ill-0"), "").unwrap();
     let ill = *processes.iter().find(|process| **process == daemon.programs()[0]).unwrap();
     until("it is gone", || !daemon.programs().contains(&ill));
@@ -269,7 +269,7 @@ fn the_ill_is_left_out(
     };
     fs::write(ill, "").unwrap();
     until("one of them answers nobody", || processes.difference(&who_answers()).count() == 1);
-    // Those that were bound to it have got another, and nobody is refused.
+    // Clients that were bound to it have another worker, and no client is rejected.
     for who in ["ann", "bob", "cid", "dan"] {
         count(address, who);
     }

@@ -1,5 +1,5 @@
-//! The tables of docs/guides/programs.md: every framing with every dispatch is there, and does what its row
-//! says; and the tests that COVERAGE.md names for the faults of programs.
+//! The tables of docs/guides/programs.md: every framing with every dispatch has a row, and behaves as the row says.
+//! Also checks that the tests exist that COVERAGE.md names for the faults of programs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ fn page(name: &str) -> String {
     fs::read_to_string(example("..").join("docs").join(name)).unwrap()
 }
 
-/// The words of an option, as the reference has them, which is made from the settings.
+/// Returns the values of an option from the reference, which is generated from the settings.
 fn words(option: &str) -> Vec<String> {
     let reference = page("reference.md");
     let heading = format!("The words of `{option}`:\n\n");
@@ -24,7 +24,7 @@ fn words(option: &str) -> Vec<String> {
     lines.map(|line| line.split('"').nth(1).unwrap().to_owned()).collect()
 }
 
-/// The rows of the table that begins so, by the word in their first cell; a cell without its marks.
+/// Returns the rows of the table that begins with this, by the word in their first cell, without markup.
 fn table(begins: &str) -> (Vec<String>, BTreeMap<String, Vec<String>>) {
     let page = page(PROGRAMS);
     let from = page.find(begins).unwrap_or_else(|| panic!("no table {begins:?}"));
@@ -41,7 +41,7 @@ fn table(begins: &str) -> (Vec<String>, BTreeMap<String, Vec<String>>) {
     (head[1..].to_vec(), rows.collect())
 }
 
-/// What each framing's own file is asked, and answers.
+/// The request for the file of each framing, and the answer.
 const ASKED: &[(&str, &[u8], &[u8])] = &[
     ("lines", b"one two\n\na b c\n", b"2\n0\n3\n"),
     ("nul", b"a\nb\0", b"[a\nb]\0"),
@@ -85,7 +85,7 @@ fn every_framing_with_every_dispatch_does_what_its_row_says() {
     named.dedup();
     assert_eq!(sorted(named), sorted(words("dispatch")), "`auto` is one of the others");
     for (framing, cells) in rows {
-        // One that serves HTTP is dispatched to in no such way, and so no cell names its file.
+        // A program that serves HTTP has no dispatch, so no cell names its file.
         let own = cells.iter().find(|cell| cell.ends_with(".toml")).map_or("serve.toml", |it| it);
         let text = fs::read_to_string(example("programs").join(own)).unwrap();
         assert!(text.contains(&format!("\nframing = \"{framing}\"\n")), "{own}");

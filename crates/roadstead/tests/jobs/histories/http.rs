@@ -1,11 +1,10 @@
-//! Clients of HTTP before servers, before programs that get objects, and before routes that answer by
-//! themselves.
+//! HTTP clients with servers, with programs that get objects, and with routes that respond directly.
 
 use super::recorder::Recorder;
 use super::{Clean, Stage, rounds};
 use crate::daemon::{Daemon, folder};
 
-/// What dirty clients send, with CR LF at the end of each line of a head.
+/// Messages of dirty clients, with CR LF at the end of each line of a head.
 const SCRIPTS: &[&str] = &[
     "\r\n",
     "\r\n",
@@ -53,8 +52,8 @@ const SCRIPTS: &[&str] = &[
     "CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n",
 ];
 
-/// What clean clients send, and whether it may come in two pieces: of a body in chunks the framing at
-/// the server depends on whether it came at once.
+/// Messages of clean clients, and whether they may arrive in two pieces. The framing of a chunked body at the server
+/// depends on whether it arrived in one piece.
 const CLEAN: &[(&str, bool)] = &[
     ("GET /clean/get HTTP/1.1\r\nHost: a\r\n\r\n", true),
     ("GET /clean/close HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", true),
@@ -82,7 +81,7 @@ const CLEAN: &[(&str, bool)] = &[
     ("GET /nowhere\0 HTTP/1.1\r\nHost: a\r\n\r\n", true),
 ];
 
-/// Whether a final head has come, with as many bytes behind it as it says.
+/// Returns whether a final head has arrived, with all bytes of its body.
 fn is_whole(request: &[u8], reply: &[u8]) -> bool {
     let reply = String::from_utf8_lossy(reply);
     let Some((head, body)) = reply.split_once("\r\n\r\n") else { return false };
@@ -115,7 +114,7 @@ fn daemon(server: &Recorder, environment: &[(&str, &str)]) -> (tempfile::TempDir
     (folder, daemon)
 }
 
-/// Plays before a daemon with these variables, and compares with a fresh one.
+/// Plays with a daemon with these variables, and compares with a fresh one.
 fn play(environment: &[(&str, &str)], count: usize) -> Result<(), String> {
     let server = Recorder::start();
     let scripts: Vec<Vec<u8>> = SCRIPTS.iter().map(|it| it.as_bytes().to_vec()).collect();
@@ -144,12 +143,12 @@ fn no_history_of_http_changes_the_bytes_of_another_client() {
     }
 }
 
-/// What one client leaves in an object is not removed before the next client gets it.
+/// A mutant in which data of one client remains in an object that the next client gets.
 #[cfg(feature = "plants")]
 #[test]
 fn an_object_that_is_not_reset_is_noticed() {
     let mutant = exchange::mutant::Mutant::NotReset;
-    // It ends with the first that is seen.
+    // It ends with the first visible difference.
     let seen = play(&[("ROADSTEAD_PLANT", mutant.as_str())], rounds(5000));
     println!("seen as: {}", seen.expect_err("the mutant goes unnoticed"));
 }

@@ -1,10 +1,10 @@
-//! Clients of message protocols before programs that clients share.
+//! Clients of message protocols with programs that clients share.
 
 use super::{Clean, Stage, rounds};
 use crate::daemon::{Daemon, folder};
 use crate::framings::serve;
 
-/// A protocol of clients, what dirty clients send, and what clean ones do.
+/// A client protocol, and the messages of dirty and clean clients.
 struct Case {
     protocol: &'static str,
     scripts: &'static [&'static [u8]],
@@ -12,7 +12,7 @@ struct Case {
     is_whole: fn(&[u8], &[u8]) -> bool,
 }
 
-/// Each request is answered with itself.
+/// Returns whether the reply is the request.
 fn is_echo(request: &[u8], reply: &[u8]) -> bool {
     reply.len() >= request.len()
 }
@@ -21,7 +21,7 @@ fn is_line(_: &[u8], reply: &[u8]) -> bool {
     reply.ends_with(b"\n")
 }
 
-/// A head with a length, and so many bytes.
+/// Returns whether the reply is a head with a length, and this number of bytes.
 fn is_counted(_: &[u8], reply: &[u8]) -> bool {
     let text = String::from_utf8_lossy(reply);
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };

@@ -1,4 +1,4 @@
-//! A server of HTTP that keeps the exact bytes of the requests of clean clients.
+//! An HTTP server that stores the exact bytes of the requests of clean clients.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -25,13 +25,13 @@ impl Recorder {
         Self { port, received }
     }
 
-    /// The requests of clean clients since the last call.
+    /// Returns the requests of clean clients since the last call.
     pub(super) fn take(&self) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.received.lock().unwrap())
     }
 }
 
-/// Serves one request after the other; none when the connection has ended.
+/// Serves one request after the other. Returns `None` when the connection has ended.
 fn serve(socket: &TcpStream, received: &Mutex<Vec<Vec<u8>>>) -> Option<()> {
     let mut reader = BufReader::new(socket);
     loop {
@@ -90,7 +90,7 @@ fn line(reader: &mut impl BufRead, raw: &mut Vec<u8>) -> Option<usize> {
     reader.read_until(b'\n', raw).ok().filter(|count| *count > 0)
 }
 
-/// Reads the body, and keeps it as it came. A client that waits to be told to go on is told so.
+/// Reads the body, and stores it unchanged. Sends `100 Continue` to a client that waits for it.
 fn read_body(
     head: &str,
     reader: &mut impl BufRead,

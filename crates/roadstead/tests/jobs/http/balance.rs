@@ -1,4 +1,4 @@
-//! Several servers behind one pool: shares, backups, and orders at run time.
+//! Several servers in one pool: shares, backups, and commands at run time.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -20,7 +20,7 @@ pub(crate) fn ctl(daemon: &Daemon, words: &[&str]) {
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
 }
 
-/// Who answers, of a connection of its own.
+/// Returns the name of the server that answers on a new connection.
 pub(super) fn who(daemon: &Daemon) -> String {
     let said = talk(daemon, format!("GET / HTTP/1.1\r\n{CLOSE}"));
     assert_eq!(status(&said), "200", "{said}");
@@ -42,7 +42,7 @@ fn servers_get_what_their_weights_say_and_weight_0_gets_nothing() {
         format!("{{ address = \"127.0.0.1:{}\", weight = {weight} }}", server.port)
     };
     let servers = [server(&a, 3), server(&b, 1), server(&c, 0)].join(", ");
-    // Each shard takes its own turns.
+    // Each shard has its own round-robin order.
     let one = "[daemon]\nshards = 1";
     let (_folder, daemon) = serve_pool("", &format!("servers = [{servers}]\n{one}"));
     let exact = [("a".to_owned(), 12), ("b".to_owned(), 4)];
@@ -73,8 +73,7 @@ fn a_backup_serves_while_nobody_else_can_and_no_longer() {
     assert_eq!(shares(&daemon, 5), all("main"));
 }
 
-/// The paths of these requests in the order in which the one server gets them, when all wait for
-/// one that then makes room.
+/// Returns the paths of these requests in the order in which the only server receives them, when all wait for one slot.
 fn order(queue: &str, requests: &[(&str, &str)]) -> Vec<String> {
     let server = Server::start(&[("/first", Answer::Silence)]);
     let pool = format!(

@@ -1,4 +1,4 @@
-//! Servers that are looked at while nobody asks them: what leaves one out and brings it back.
+//! Health checks of idle servers: how a server is excluded and included again.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use super::{CLOSE, serve_pool, status, talk};
 use crate::daemon::{Daemon, read_log, until};
 use crate::http_server::{Answer, Server};
 
-/// Checks so often that a test need not wait.
+/// Frequent checks, so that a test does not wait.
 const OFTEN: &str = "interval = \"20ms\", timeout = \"5s\"";
 
 /// A pool of these servers whose `health_check` has these options.
@@ -17,7 +17,7 @@ fn pool(servers: &[&Server], health: &str) -> String {
     format!("servers = [{}]\nhealth_check = {{ {OFTEN}, {health} }}", servers.join(", "))
 }
 
-/// What is held of the server at a place, and what its last check came to.
+/// Returns the state of the server at an index, and the result of its last check.
 fn held(daemon: &Daemon, place: usize) -> (String, String) {
     let of = &daemon.status()["pools"][0]["places"][place];
     let text = |name: &str| of[name].as_str().unwrap_or_default().to_owned();
@@ -101,7 +101,7 @@ fn an_ejected_server_returns_only_when_its_checks_pass_and_the_log_says_why() {
     a.answer("/", reply("500 Internal Server Error", "ill"));
     a.answer("/healthz", reply("500 Internal Server Error", "ill"));
     b.answer("/healthz", reply("200 OK", "well"));
-    // Checks alone would never take it out.
+    // Health checks alone would never exclude it.
     let health = "check = \"http\", path = \"/healthz\", fall = 1000, \
                   max_fails = 3, unhealthy_status = \"500..599\", fail_duration = \"50ms\"";
     let (folder, daemon) = serve_pool("", &pool(&[&a, &b], health));

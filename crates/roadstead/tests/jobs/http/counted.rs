@@ -1,4 +1,4 @@
-//! Every request is counted and can be found, also one that is rejected before a pool has it.
+//! Every request is counted and can be found, including requests that are rejected before they reach a pool.
 
 use std::fs;
 use std::io::Write;
@@ -11,12 +11,12 @@ use crate::daemon::{Daemon, read_log, until};
 use crate::http_server::{Answer, Server};
 use crate::shards::Gate;
 
-/// The access log names the request that was rejected for this reason, and `/why` tells of it.
+/// Checks that the access log contains the request that was rejected for this reason, and that `/why` explains it.
 #[track_caller]
 fn is_found(folder: &Path, daemon: &Daemon, cause: &str) {
     let find = || {
         let text = fs::read_to_string(folder.join("access.log")).unwrap_or_default();
-        // The last line may still be on its way.
+        // The last line may still be incomplete.
         let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         let mut lines = whole.map(|line| serde_json::from_str::<Value>(line).unwrap());
         lines.find(|line| line["cause"] == cause)
@@ -83,7 +83,7 @@ fn rejected_paths_are_counted_by_their_reason() {
     assert_eq!((count("path-separator"), count("path-control")), (2, 1));
 }
 
-/// A server that is down is tried again and again; that is no death each time.
+/// A server that is down is tried repeatedly. These attempts do not count as deaths.
 #[test]
 fn a_killed_server_is_counted_as_one_death() {
     let (server, other) = (Server::start(&[]), Server::start(&[]));
@@ -101,7 +101,7 @@ fn a_killed_server_is_counted_as_one_death() {
     assert_eq!(daemon.metric("roadstead_worker_failures_total", &[]), 1);
 }
 
-/// The time in which a client sends its body is not the server's.
+/// The time in which a client sends its body is not attributed to the server.
 #[test]
 fn a_server_is_not_ejected_for_a_slow_upload() {
     let (server, other) = (Server::start(&[]), Server::start(&[]));
@@ -122,7 +122,7 @@ fn a_server_is_not_ejected_for_a_slow_upload() {
     assert_eq!(daemon.metric("roadstead_worker_ejections_total", &[]), 0);
 }
 
-/// What `/status` says of the server on this port.
+/// Returns the entry of the server on this port in `/status`.
 fn place(daemon: &Daemon, port: u16) -> Value {
     let status = daemon.status();
     let places = status["pools"][0]["places"].as_array().unwrap();
@@ -147,7 +147,7 @@ fn status_counts_what_each_server_answered_and_failed() {
     for _ in 0..2 {
         assert_eq!(status(&get("/500")), "500");
     }
-    // The bad server has every second one, until it is ejected; the other answers all.
+    // The bad server gets every second request until it is ejected. The other one answers all.
     until("it is ejected", || {
         assert_eq!(status(&get("/cut")), "200");
         place(&daemon, bad.port)["health"] == "ejected"

@@ -12,7 +12,7 @@ use super::{connect, read_until, rest, status};
 use crate::daemon::{Daemon, folder, until};
 use crate::shards::Gate;
 
-/// A listener before a server and, under `/p/`, before a program, with an access log.
+/// Returns a configuration with an access log, a server and, under `/p/`, a program.
 fn configuration(shards: u32, port: u16) -> String {
     format!(
         "[daemon]\nshards = {shards}\n[access_log]\nto = \"file:access.log\"\n\
@@ -23,7 +23,7 @@ fn configuration(shards: u32, port: u16) -> String {
     )
 }
 
-/// What the log says of each request: its first line, its status, what ended it.
+/// Returns what the log contains for each request: its first line, its status, and its cause of end.
 fn logged(folder: &Path) -> Vec<(String, u64, String)> {
     let text = fs::read_to_string(folder.join("access.log")).unwrap_or_default();
     let line = |line: &str| {
@@ -31,7 +31,7 @@ fn logged(folder: &Path) -> Vec<(String, u64, String)> {
         let word = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
         (word("request"), line["status"].as_u64().unwrap(), word("cause"))
     };
-    // The last line may still be on its way.
+    // The last line may still be incomplete.
     let mut lines: Vec<_> =
         text.split_inclusive('\n').filter(|it| it.ends_with('\n')).map(line).collect();
     lines.sort();
@@ -126,7 +126,7 @@ fn idle_connections_are_closed_during_a_drain_and_do_not_delay_it() {
     }
 }
 
-/// Requests that are not whole when the drain deadline passes are rejected.
+/// Requests that are incomplete when the drain timeout expires are rejected.
 fn incomplete_at_the_deadline(shards: u32) {
     let (_gate, port) = Gate::start();
     let folder = folder();
@@ -141,7 +141,7 @@ fn incomplete_at_the_deadline(shards: u32) {
     refused(&rest(&mut body));
     daemon.wait();
     let line = |request: &str| (request.to_owned(), 503, "draining".to_owned());
-    // Of a head that is not whole its first line is known.
+    // For an incomplete head, only its first line is known.
     let due = [line("GET /never HTTP/1.1"), line("POST /p/ HTTP/1.1")];
     assert_eq!(logged(folder.path()), due);
 }

@@ -1,4 +1,4 @@
-//! Clients that end their direction: what was asked for whole is answered, and what is queued is sent.
+//! Clients that half-close: complete requests are answered, and queued requests are sent.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener};
@@ -8,11 +8,11 @@ use super::{CLOSE, connect, read_until, rest, serve, serve_pool, status};
 use crate::daemon::{Daemon, until};
 use crate::http_server::{Answer, Server};
 
-/// What messages have of themselves, and HTTP where it is said.
+/// The default of message protocols, and an option for HTTP.
 const KEEP: &str = "half_close = \"keep\"";
 const GET: &str = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// What comes back for these bytes when they and the end behind them are read in one turn.
+/// Returns the response when these bytes and the half-close are read in one turn.
 fn say_and_end(daemon: &Daemon, bytes: &str) -> String {
     let mut client = daemon.stopped(|| {
         let mut client = connect(daemon);
@@ -39,7 +39,7 @@ fn an_answer_of_ours_is_sent_though_the_end_came_with_its_request() {
                 assert_eq!(status(&said), wanted, "{half}: {ask}{said}");
             }
         }
-        // Several, of which the last breaks a rule.
+        // Several requests, the last of which violates a rule.
         let fixed = "GET /fixed HTTP/1.1\r\nHost: a\r\n\r\n";
         let said = say_and_end(&daemon, &format!("{fixed}{fixed}GET / HTTP/1.1\r\n\r\n"));
         assert_eq!(said.matches("HTTP/1.1 200 ").count(), 2, "{said}");
@@ -57,7 +57,7 @@ fn a_server_answers_whoever_has_ended_its_direction_behind_whole_requests() {
         assert_eq!(said.matches("HTTP/1.1 200 OK").count(), 3, "{said}");
         assert_eq!(said.matches("\r\n\r\nabc").count(), 1, "{said}");
     }
-    // A request that will never be whole is no request.
+    // A request that will never be complete is not a request.
     assert_eq!(say_and_end(&daemon, &post[..post.len() - 1]), "");
     assert_eq!(say_and_end(&daemon, "GET / HT"), "");
     assert_eq!(say_and_end(&daemon, ""), "");
@@ -78,7 +78,7 @@ fn a_late_answer_reaches_a_client_that_has_ended_its_direction_unless_that_means
             read_until(&mut link, "\r\n\r\n");
             arrived.send(()).unwrap();
             if half == "left" {
-                // Its end is all that comes.
+                // Only its end arrives.
                 return assert_eq!(link.read(&mut [0]).unwrap(), 0);
             }
             waits.recv().unwrap();
@@ -132,7 +132,7 @@ fn a_client_that_leaves_while_its_body_waits_gives_up_its_place_in_the_queue() {
     first.write_all(GET.as_bytes()).unwrap();
     let (mut link, _) = listener.accept().unwrap();
     read_until(&mut link, "\r\n\r\n");
-    // Half of a body, all of it, and more than is read ahead.
+    // Half of a body, a complete body, and more than is read ahead.
     for (length, sent) in [(20_000, 10_000), (10_000, 10_000), (300_000, 300_000)] {
         let mut client = connect(&daemon);
         write!(client, "POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n").unwrap();
@@ -158,7 +158,7 @@ fn each_direction_of_a_tunnel_ends_by_itself() {
         client.shutdown(Shutdown::Write).unwrap();
     });
     assert_eq!(rest(&mut client), "THE LAST WORDS");
-    // Also where the end comes before the tunnel.
+    // The same if the half-close comes before the tunnel.
     let said = say_and_end(&daemon, ask);
     assert!(said.starts_with("HTTP/1.1 101 "), "{said}");
     assert!(said.contains("upgrade"), "{said}");

@@ -1,4 +1,4 @@
-//! Servers that close, stall, reset and answer in pieces: what each costs, and whom.
+//! Servers that close, stall, reset and answer in pieces: which requests fail, and how.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn a_server_that_closes_a_link_while_it_rests_costs_no_request() {
     for round in 0..20 {
         let body = format!("body {round}");
         let length = body.len();
-        // The end of the link and the next request are there in the same turn.
+        // The end of the connection and the next request are read in the same turn.
         daemon.stopped(|| {
             server.close_all();
             write!(client, "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{body}")
@@ -38,7 +38,7 @@ fn a_server_that_stalls_in_the_middle_of_its_reply_is_given_up() {
         assert_eq!(status(&said), "504", "{said}");
     }
     assert_eq!(daemon.metric("roadstead_requests_finished_total", &["deadline"]), 6);
-    // Its slot is free, and its link was not used again.
+    // Its slot is free, and its connection was not reused.
     assert_eq!(status(&talk(&daemon, format!("GET /fine HTTP/1.1\r\n{CLOSE}"))), "200");
 }
 

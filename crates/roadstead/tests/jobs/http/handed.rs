@@ -1,4 +1,4 @@
-//! Requests that go on from a pool to another of any kind.
+//! Requests that are passed from a pool to a fallback pool of any kind.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::balance::ctl;
 use crate::daemon::{Daemon, folder};
 use crate::http_server::Server;
 
-/// Says what it was asked, as a text.
+/// Answers with the request as a text.
 const SHOW: &str = "program = [\"sed\", \"-u\", \"s/^/got /\"]";
 
 fn ask(daemon: &Daemon, method: &str, body: &str) -> String {
@@ -25,10 +25,10 @@ fn body(reply: &str) -> &str {
     reply.split_once("\r\n\r\n").map_or("", |(_, body)| body)
 }
 
-/// A record, and what of it is stored.
+/// A record, and the value that is stored.
 const RECORD: &str = r#"{"a":"abc"}"#;
 
-/// A database in this folder, and what is done with it.
+/// Returns a pool with a database in this folder and this action.
 fn database(folder: &Path, name: &str, what: &str) -> String {
     let file = folder.join(name);
     Connection::open(&file).unwrap().execute_batch("create table t (a text)").unwrap();
@@ -38,7 +38,7 @@ fn database(folder: &Path, name: &str, what: &str) -> String {
 const STORE: &str = "insert = { table = \"t\", columns = [\"a\"] }\ninput_format = \"json\"";
 const QUERY: &str = "query = \"select :a as a\"";
 
-/// For each kind of pool that a request was meant for: the pool `other`, as `of` says it, answers.
+/// For each kind of original pool: the fallback pool `other`, with the options that `of` returns, answers.
 fn each_kind(of: impl Fn(&Path) -> String, check: impl Fn(&Daemon, &str, &Path)) {
     for kind in ["servers", "program", "store", "query"] {
         let folder = folder();

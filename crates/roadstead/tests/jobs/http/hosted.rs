@@ -1,4 +1,4 @@
-//! Programs that serve HTTP on a socket that they are given.
+//! Programs that serve HTTP on a socket that the daemon gives them.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use crate::daemon::{BINARY, Daemon, folder, is_alive, processes_with, read_log, 
 
 mod ports;
 
-/// Serves on whatever it was given. What it does stands in the path.
+/// Serves on the given socket. The path of a request selects the action.
 const SERVER: &str = r#"
 import http.server, os, socket, socketserver, sys, threading, time
 both = threading.Barrier(2)
@@ -77,7 +77,7 @@ print("serves", flush=True)
 server.serve_forever()
 "#;
 
-/// Bytes of the body of `/last-words`: more than lies between a program and a client that reads nothing.
+/// Bytes of the body of `/last-words`: more than fits between a program and a client that reads nothing.
 const LAST_WORDS: usize = 12_000_000;
 
 /// A pool of such programs.
@@ -109,7 +109,7 @@ fn a_program_serves_on_each_kind_of_socket_and_many_connections_at_once() {
         let (folder, daemon) = serve_pool("", &settings.replace("{socket}", word));
         let mut one = connect(&daemon);
         write!(one, "GET /both HTTP/1.1\r\n{CLOSE}").unwrap();
-        // Neither is answered before both have come.
+        // Neither is answered before both have arrived.
         let other = get(&daemon, "/both");
         assert_eq!(answered_by(&rest(&mut one)), answered_by(&other), "{more}");
         let posted = talk(
@@ -139,12 +139,12 @@ fn a_program_that_dies_is_named_with_its_end_and_its_last_words() {
     let first = answered_by(&get(&daemon, "/"));
     let said = get(&daemon, "/die");
     assert_eq!(status(&said), "502", "{said}");
-    // Clients are told the cause, the log how it came to it.
+    // Clients receive the cause; the log contains the details.
     assert!(said.contains("\r\n\r\ndied: "), "{said}");
     logged("worker main/0 ended (exit code 3; it said last: no more)");
     let second = answered_by(&get(&daemon, "/"));
     assert_ne!(first, second);
-    // One that ends a connection without a reply lives, and serves on.
+    // A program that closes a connection without a reply keeps running.
     let said = talk(&daemon, format!("POST /drop HTTP/1.1\r\nContent-Length: 0\r\n{CLOSE}"));
     assert_eq!(status(&said), "502", "{said}");
     logged("main/0 ended the connection before its reply was whole");
@@ -217,14 +217,14 @@ fn nothing_is_left_of_the_programs_nor_of_their_sockets() {
     let before = processes_with(&mark);
     daemon.kill();
     until("no program is left after kill -9", || {
-        // One that has given up its memory may still hold its sockets.
+        // A process that has released its memory may still hold its sockets.
         processes_with(&mark).is_empty() && !before.iter().any(|pid| is_alive(*pid))
     });
     let folders = || fs::read_dir(&runtime).unwrap().count();
     let daemon = Daemon::serve_with(folder.path(), &text, &variables);
     answered_by(&get(&daemon, "/"));
     assert_eq!(folders(), 1, "its own alone: what the killed one left is gone");
-    // Another one leaves alone what lives, at its start and at its end.
+    // Another daemon does not touch live sockets, at its start or its end.
     let elsewhere = crate::daemon::folder();
     let other = Daemon::serve_with(elsewhere.path(), &text, &variables);
     answered_by(&get(&other, "/"));
@@ -252,7 +252,7 @@ fn a_pool_recovers_when_the_folder_of_its_sockets_is_removed_or_replaced() {
         answered_by(&get(&daemon, "/"));
         let inner = fs::read_dir(&runtime).unwrap().next().unwrap().unwrap().path();
         fs::remove_dir_all(&inner).unwrap();
-        // Whoever makes it anew is no program of the daemon.
+        // The process that creates the socket again is not a program of the daemon.
         fs::create_dir(&inner).unwrap();
         let thieves: Vec<_> =
             (1..9).map(|it| UnixListener::bind(inner.join(it.to_string())).unwrap()).collect();
@@ -281,7 +281,7 @@ fn a_drain_waits_for_what_a_program_has() {
     answered_by(&rest(&mut client));
 }
 
-/// Lets clients end, also when a test fails.
+/// Stops the clients, also when a test fails.
 struct Stops<'a>(&'a AtomicBool);
 
 impl Drop for Stops<'_> {
@@ -382,7 +382,7 @@ fn a_program_that_a_check_finds_ill_is_replaced() {
         assert!(log.contains("is down: it answers 503"), "{socket}: {log}");
         assert!(daemon.stop().success(), "{socket}");
     }
-    // One whose socket is gone from its path takes no connection any more.
+    // A program whose socket is gone from its path accepts no more connections.
     let settings = pool(&format!("workers = 1\nsocket = \"path\"\n{}", health("check = \"tcp\"")));
     let (folder, daemon) = serve_pool("", &settings);
     let first = answered_by(&get(&daemon, "/leave"));
@@ -454,8 +454,8 @@ fn what_one_said_before_it_ended_reaches_a_client_that_takes_it_late() {
             count => said.extend_from_slice(&block[..count]),
         }
     }
-    // Another serves if all that the program said is with the daemon. Else it keeps its place, and this one waits in
-    // vain for longer than `stop_timeout`.
+    // Another program serves if all output of this one has arrived at the daemon. Otherwise it keeps its slot, and this
+    // request waits in vain for longer than `stop_timeout`.
     get(&daemon, "/");
     client.read_to_end(&mut said).unwrap();
     until("another serves", || status(&get(&daemon, "/")) == "200");

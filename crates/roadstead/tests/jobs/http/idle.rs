@@ -1,4 +1,4 @@
-//! Many clients that ask once and stay.
+//! Many clients that send one request and stay connected.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -10,8 +10,8 @@ use super::{CLOSE, connect, read_until, serve, status, talk};
 use crate::http_server::Server;
 
 const IDLE: usize = 9500;
-/// Bytes that one of them may cost. In tables it is 112 for its session, 104 for its stream, 40 for its
-/// alarm and 16 for its role, each with the number of its generation.
+/// The maximum number of bytes per client. In tables it is 112 for its session, 104 for its stream, 40 for its alarm
+/// and 16 for its role, each with its generation.
 const EACH_MAX: usize = 350;
 
 fn ask(client: &mut TcpStream) {

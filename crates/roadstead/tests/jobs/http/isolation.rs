@@ -4,8 +4,8 @@ use super::*;
 
 const CLEAN: &str = "GET /clean HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// Asks for a path on a connection of its own. One shard reads in the order of arrival, so whatever
-/// was sent before has been read when the reply is here.
+/// Requests a path on a new connection. One shard reads in the order of arrival, so when the reply arrives, everything
+/// sent before has been read.
 fn ask(daemon: &Daemon, path: &str) {
     let mut client = connect(daemon);
     write!(client, "GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
@@ -18,14 +18,14 @@ fn request_lines(server: &Server) -> Vec<String> {
 
 #[test]
 fn an_empty_line_of_one_client_does_not_change_the_request_of_another() {
-    // Bytes of the clean request that are read first.
+    // The number of bytes of the clean request that are read first.
     for first in [1, 2, 5, CLEAN.len()] {
         let server = Server::start(&[]);
         let (_folder, daemon) = serve(&server, "", "");
         let mut dirty = connect(&daemon);
         dirty.write_all(b"\r\n").unwrap();
         ask(&daemon, "/other");
-        // More clients than objects are free, so that one of them gets the object of the first.
+        // There are more clients than free objects, so one of them gets the object of the first client.
         let mut clean: Vec<TcpStream> = (0..3).map(|_| connect(&daemon)).collect();
         for client in &mut clean {
             client.write_all(&CLEAN.as_bytes()[..first]).unwrap();

@@ -1,4 +1,4 @@
-//! Replies so long that they go on without being looked at, and what may happen to them meanwhile.
+//! Long replies that are forwarded without parsing, and events during the forwarding.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener};
@@ -16,7 +16,7 @@ fn body(length: usize) -> Vec<u8> {
     (0..length).map(|place| (place * 7 + place / 251).to_le_bytes()[0]).collect()
 }
 
-/// A reply that has a date is forwarded byte by byte where no `Via` is added.
+/// A reply that has a date is forwarded byte by byte if no `Via` is added.
 const DATE: &str = "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
 const AS_IT_IS: &str = "via = \"off\"\n";
 
@@ -25,7 +25,7 @@ fn long_reply(length: usize, sent: usize) -> Vec<u8> {
     [head.as_bytes(), &body(sent)].concat()
 }
 
-/// Bytes that the daemon has in memory.
+/// Returns the bytes that the daemon holds in memory.
 pub(super) fn memory(daemon: &Daemon) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
@@ -75,7 +75,7 @@ fn a_long_reply_that_is_cut_ends_its_connection_and_harms_no_other() {
         let mut client = connect(&daemon);
         client.write_all(GET.as_bytes()).unwrap();
         let mut said = Vec::new();
-        // A reset tells it as well.
+        // A reset is also accepted.
         let _ = client.read_to_end(&mut said);
         assert!(long_reply(LONG, LONG / 2).starts_with(&said), "{} bytes", said.len());
         let mut client = connect(&daemon);
@@ -137,7 +137,7 @@ fn slow_readers_of_long_replies_cost_no_more_memory_than_their_limit() {
     let replies = [("/long", long_reply(LONG, LONG)), ("/chunks", chunks.concat())];
     let answers = replies.clone().map(|(path, reply)| (path, Answer::Bytes(reply)));
     let server = Server::start(&answers);
-    // However long the others take.
+    // The timeouts are long, so that the duration of the others does not matter.
     let listener = format!("send_max = \"256KiB\"\nsend_timeout = \"1h\"\n{AS_IT_IS}");
     let (_folder, daemon) = serve(&server, &listener, "");
     let before = memory(&daemon);
@@ -151,7 +151,7 @@ fn slow_readers_of_long_replies_cost_no_more_memory_than_their_limit() {
             (client, first, reply)
         })
         .collect();
-    // Others go on beside them.
+    // Other clients are served meanwhile.
     for _ in 0..20 {
         assert_eq!(status(&talk(&daemon, format!("GET /fine HTTP/1.1\r\n{CLOSE}"))), "200");
         let grown = memory(&daemon).saturating_sub(before);
@@ -170,7 +170,7 @@ fn a_client_that_takes_nothing_is_cut_and_one_whose_server_says_nothing_is_not()
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let (go_on, waits) = channel::<()>();
-    // To the first it says half, and the rest when it is told to; to the second all.
+    // It sends the first client half, and the rest on request; it sends the second everything.
     let serving = std::thread::spawn(move || {
         let reply = long_reply(LONG, LONG);
         let (mut first, _) = listener.accept().unwrap();
@@ -178,7 +178,7 @@ fn a_client_that_takes_nothing_is_cut_and_one_whose_server_says_nothing_is_not()
         first.write_all(&reply[..LONG / 2]).unwrap();
         let (mut second, _) = listener.accept().unwrap();
         read_until(&mut second, "\r\n\r\n");
-        // Its client is cut in the middle.
+        // Its client's connection is cut in the middle.
         let _ = second.write_all(&long_reply(LONG * 8, LONG * 8));
         waits.recv().unwrap();
         first.write_all(&reply[LONG / 2..]).unwrap();
@@ -205,11 +205,11 @@ fn a_client_that_takes_nothing_is_cut_and_one_whose_server_says_nothing_is_not()
     serving.join().unwrap();
 }
 
-/// Reads 40 kB in each tenth of a second for longer than two `send_timeout`, and then the rest. Returns the
-/// longest time between two reads where the connection ends before.
+/// Reads 40 kB every 100 ms for longer than two `send_timeout`, and then the rest. If the connection ends before,
+/// returns the longest time between two reads.
 fn read_slowly(daemon: &Daemon, reply: &[u8]) -> Result<(), Duration> {
     let mut client = connect(daemon);
-    // What it acknowledges comes in small steps then.
+    // The small buffer makes its acknowledgements come in small steps.
     rustix::net::sockopt::set_socket_recv_buffer_size(&client, 16 << 10).unwrap();
     client.write_all(GET.as_bytes()).unwrap();
     let mut said = vec![0; reply.len()];

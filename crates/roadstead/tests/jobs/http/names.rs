@@ -1,4 +1,4 @@
-//! Servers that have names: what is looked up, and what becomes of who is with them when they move.
+//! Servers with host names: lookups, and what happens to clients when the address changes.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -21,12 +21,12 @@ fn address(server: &Server) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], server.port))
 }
 
-/// A client that stays connected.
+/// Opens a persistent connection.
 fn client(running: &Running) -> TcpStream {
     TcpStream::connect(running.address("main").unwrap()).unwrap()
 }
 
-/// Who answers it.
+/// Returns the name of the server that answers.
 fn who(client: &mut TcpStream) -> String {
     client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
     let (mut head, mut byte) = (Vec::new(), [0]);
@@ -38,7 +38,7 @@ fn who(client: &mut TcpStream) -> String {
     char::from(byte[0]).to_string()
 }
 
-/// What a name has at the moment, and how often that was asked.
+/// The current address of a name, and the number of lookups.
 #[derive(Default)]
 struct Zone {
     at: Mutex<Vec<SocketAddr>>,
@@ -56,7 +56,7 @@ impl Zone {
         if at.is_empty() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(at) }
     }
 
-    /// Waits until it was asked again, wholly: the second time from now.
+    /// Waits for a complete new lookup: the second one from now.
     fn asked_again(&self) {
         let before = self.asked.load(Ordering::Relaxed);
         until("it is looked up again", || self.asked.load(Ordering::Relaxed) >= before + 2);
@@ -97,7 +97,7 @@ fn moves_on(shards: u32) {
     assert_eq!(read_until(&mut tunnel, "STILL"), "STILL", "who is busy is not cut off");
     drop(tunnel);
 
-    // Nobody is at the old address any more, and checks look at the new one.
+    // No server listens at the old address any more, and health checks use the new one.
     a.kill();
     zone.set(&[]);
     zone.asked_again();
@@ -119,7 +119,7 @@ fn every_shard_hears_that_a_name_has_another_address() {
     moves_on(2);
 }
 
-/// A listener that has one connection waiting and takes no other: whoever connects gets no answer.
+/// Returns a listener with a full backlog: connecting to it gets no answer.
 fn full() -> (event::Fd, TcpStream, SocketAddr) {
     let settings = event::BindSettings { backlog: 0, ..event::BindSettings::default() };
     let address = event::Address::Internet(SocketAddr::from(([127, 0, 0, 1], 0)));
@@ -193,7 +193,7 @@ fn a_look_up_that_panics_changes_nothing_and_the_next_is_made() {
 
 #[test]
 fn a_name_is_looked_up_by_the_rules_of_the_system() {
-    // In small letters alone it is an address: nothing is looked up for that.
+    // `localhost` in lower case is treated as an address: nothing is looked up.
     let first = ("localhost", 0).to_socket_addrs().unwrap().next().unwrap();
     let reply = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na".to_vec();
     let server = Server::start_on(first, &[("/", Answer::Bytes(reply))]);
@@ -206,7 +206,7 @@ fn a_name_is_looked_up_by_the_rules_of_the_system() {
     assert!(daemon.stop().success());
 }
 
-/// No resolver finds it (RFC 6761 §6.4), and none takes long.
+/// No resolver finds this name (RFC 6761 §6.4), and the lookup is fast.
 const NOBODY: &str = "servers = [{ address = \"nobody.invalid:80\" }]";
 const SOON: (&str, &str) = ("RES_OPTIONS", "timeout:1 attempts:1");
 
@@ -248,7 +248,7 @@ fn settings_with_a_name_that_has_no_address_are_not_taken_over() {
     assert!(said.contains("cannot be looked up") && said.contains(":10:"), "{said}");
     let get = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     assert!(talk(&daemon, get).ends_with('a'));
-    // The first name of a daemon that had none.
+    // The first host name of a daemon that had none.
     let first = ("localhost", 0).to_socket_addrs().unwrap().next().unwrap();
     let reply = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nb".to_vec();
     let other = Server::start_on(first, &[("/", Answer::Bytes(reply))]);

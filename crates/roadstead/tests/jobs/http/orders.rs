@@ -1,4 +1,4 @@
-//! What an operator orders is in force on every shard when the order is answered.
+//! A command of the operator is in force on every shard when it is answered.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -25,7 +25,7 @@ fn order(daemon: &Daemon, path: &str, body: &str) {
     assert_eq!(said.status, 200, "{path}: {}", String::from_utf8_lossy(&said.body));
 }
 
-/// Clients that stay; all of them ask at once, and each says what it got.
+/// Persistent clients. All send a request at the same time, and each reports its reply.
 struct Clients(Vec<TcpStream>);
 
 impl Clients {
@@ -98,7 +98,7 @@ fn an_order_during_a_drain_is_answered_though_shards_end() {
     client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
     until("the server has it", || !a.seen().is_empty());
     daemon.signal(rustix::process::Signal::TERM);
-    // One of the shards has no client, and may be gone.
+    // One of the shards has no client, and may have ended.
     until("it drains", || daemon.page("/health") == "draining\n");
     for state in ["on", "off"] {
         order(&daemon, "/pools/main/fallback", state);

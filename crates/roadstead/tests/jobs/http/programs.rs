@@ -1,4 +1,4 @@
-//! Programs that know nothing of HTTP behind a listener of HTTP.
+//! Programs without HTTP support behind an HTTP listener.
 
 use std::io::Write;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::{CLOSE, connect, read_until, rest, serve_pool, status, talk};
 use crate::addresses::stream_from;
 use crate::daemon::{Daemon, until};
 
-/// Says what it was asked, as a text.
+/// Answers with the request as a text.
 const SHOW: &str = "program = [\"sed\", \"-u\", \"s/^/got /\"]";
 
 /// Answers with the body of the request.
@@ -147,7 +147,7 @@ fn an_object_is_a_reply_and_one_against_the_rules_is_counted_by_its_reason() {
     ] {
         let labels = ["side=\"reply\"", &format!("reason=\"{reason}\"")];
         let before = daemon.metric("roadstead_http_messages_rejected_total", &labels);
-        // The connection goes on, and so does the program: it keeps to its framing.
+        // The connection stays open and the program keeps running, because it follows its framing.
         let mut client = connect(&daemon);
         let length = answer.len();
         let head = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
@@ -180,7 +180,7 @@ fn every_framing_that_carries_an_object_is_behind_http() {
     for framing in ["len2", "len4", "netstring"] {
         let pool = format!("program = [\"cat\"]\nframing = \"{framing}\"");
         let (_folder, daemon) = serve_pool("", &pool);
-        // What it was asked is no answer.
+        // The echoed request is not a valid answer.
         assert_eq!(status(&post(&daemon, "a\nb")), "502", "{framing}");
         let labels = ["side=\"reply\"", "reason=\"answer\""];
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Other settings while clients of HTTP are there: nobody is cut, and what is known stays known.
+//! Reloads while HTTP clients are connected: no connection is closed, and state is kept.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -28,13 +28,13 @@ fn take_over(daemon: &Daemon, folder: &tempfile::TempDir, text: &str) {
     daemon.reload().unwrap_or_else(|said| panic!("{said}\n{text}"));
 }
 
-/// One request on a connection that stays, and its reply with this end.
+/// Sends one request on a persistent connection, and returns its reply with this end.
 fn ask(client: &mut TcpStream, path: &str, end: &str) -> String {
     write!(client, "GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
     read_until(client, end)
 }
 
-/// Lets clients end, also when a test fails.
+/// Stops the clients, also when a test fails.
 struct Stops<'a>(&'a AtomicBool);
 
 impl Drop for Stops<'_> {
@@ -150,7 +150,7 @@ fn a_pipe_in_place_of_a_page_or_a_secret_is_refused_and_stops_nobody() {
         text.clone() + "sticky = { cookie = \"c\", secret = \"file:pipe\" }\n",
         text.replace(listener, &format!("{listener}authenticate = {{ basic = \"file:pipe\" }}\n")),
     ] {
-        // Nobody writes into it: whoever opened it to read would wait for ever.
+        // No process writes into it: opening it for reading would block forever.
         Daemon::rewrite(folder.path(), &other);
         let said = daemon.reload().unwrap_err();
         assert!(said.contains("it is not a regular file"), "{said}");
@@ -265,8 +265,7 @@ fn a_client_that_rests_is_held_to_an_idle_time_that_was_none_before() {
     }
 }
 
-/// A weight that was set at run time outlives a reload; whoever changes the same weight in the file is
-/// told so.
+/// A weight that was set at run time is kept by a reload. If the file changes the same weight, a warning is printed.
 #[test]
 fn a_reload_warns_of_a_weight_that_was_set_at_run_time() {
     for shards in [1, 2] {

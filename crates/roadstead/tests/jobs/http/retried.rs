@@ -1,4 +1,4 @@
-//! `retries.on`: which failures and statuses make a request go to another server.
+//! `retries.on`: which failures and statuses cause a retry on another server.
 
 use std::io::Write;
 
@@ -53,7 +53,7 @@ fn a_pool_may_declare_that_every_request_can_be_retried() {
     let (bad, good, _folder, daemon) = two(options);
     assert_eq!(status(&post(&daemon, "/busy")), "200");
     assert_eq!(good.seen()[0].body, b"abc", "the body was sent again");
-    // A body that was not complete when it was sent is gone.
+    // A body that was incomplete when it was sent is not stored.
     let mut client = connect(&daemon);
     client.write_all(b"POST /busy HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nab").unwrap();
     crate::daemon::until("it was sent", || daemon.metric("roadstead_workers", &["busy"]) == 1);

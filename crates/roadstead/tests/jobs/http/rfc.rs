@@ -1,8 +1,8 @@
-//! What RFC 9110 and RFC 9112 ask of a proxy, through the daemon: one test for each demand.
+//! What RFC 9110 and RFC 9112 require of a proxy, through the daemon: one test for each requirement.
 
 use super::*;
 
-/// All that comes back until the connection ends, as it came.
+/// Returns everything until the connection ends, unchanged.
 fn raw(daemon: &Daemon, bytes: impl AsRef<[u8]>) -> String {
     let mut client = connect(daemon);
     client.write_all(bytes.as_ref()).unwrap();

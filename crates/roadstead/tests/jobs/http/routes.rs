@@ -1,4 +1,4 @@
-//! Routes through the daemon: which server sees what, and what no server may see.
+//! Routes through the daemon: which server receives which requests, and what no server may receive.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn routed_in(folder: &std::path::Path, listener: &str) -> (Server, Server, Daemo
     (a, b, daemon)
 }
 
-/// Asks, ends, and returns the whole reply.
+/// Sends a request, closes, and returns the complete reply.
 fn ask(daemon: &Daemon, line: &str, lines: &str) -> String {
     talk(daemon, format!("{line} HTTP/1.1\r\nConnection: close\r\n{lines}\r\n"))
 }
@@ -31,7 +31,7 @@ fn get(daemon: &Daemon, target: &str) -> String {
     ask(daemon, &format!("GET {target}"), "Host: a\r\n")
 }
 
-/// The targets that a server was asked for.
+/// Returns the targets that a server received.
 fn targets(server: &Server) -> Vec<String> {
     let target =
         |seen: crate::http_server::Seen| seen.head.split(' ').nth(1).unwrap_or_default().to_owned();
@@ -126,7 +126,7 @@ fn a_path_that_is_encoded_twice_does_not_pass_a_guarded_route() {
         assert_eq!(status(&get(&daemon, "/100%25?q=%2561")), "200");
         assert_eq!(targets(&b), ["/100%25?q=%2561"]);
     }
-    // Where nothing is guarded there is nothing to pass.
+    // Without a protected path, nothing can be bypassed.
     let open = "[[listener.main.route]]\nprefix = \"/admin\"\npool = \"a\"\n\
                 [[listener.main.route]]\npool = \"b\"\n";
     let (_a, b, daemon) = routed_in(folder.path(), open);
@@ -309,7 +309,7 @@ fn redirects_and_fixed_answers_ask_nobody_and_keep_the_connection() {
     assert!(said.starts_with(&expected), "{said}");
     assert!(said[expected.len()..].starts_with("HTTP/1.1 200 OK\r\n"), "{said}");
     assert_eq!(targets(&a), ["/x"]);
-    // Where no host is named the first segment would be one, and whoever wrote the link chose it.
+    // Without a host, the first segment would become one, chosen by the author of the link.
     for asked in [
         "GET /safe/evil.example/ HTTP/1.0\r\n\r\n",
         "GET /safe/evil.example/ HTTP/1.1\r\nHost: ...\r\n\r\n",
@@ -318,7 +318,7 @@ fn redirects_and_fixed_answers_ask_nobody_and_keep_the_connection() {
         assert!(status(&said) == "400" && said.contains("path-host"), "{said}");
         assert!(!said.contains("Location"), "{said}");
     }
-    // A body that nobody reads is not taken for a request.
+    // A body that is not read is not interpreted as a request.
     let post = "POST /robots.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 28\r\n\r\nGET /canary HTTP/1.1\r\n\r\n";
     let said = talk(&daemon, post);
     assert!(
@@ -396,7 +396,7 @@ fn what_replies_get_is_got_by_answers_of_ours_too() {
         ("/rows?a=1&a=2", "400", [1, 1]),
         ("/closed", "401", [0, 1]),
         ("/program", "200", [1, 1]),
-        // Of these no route is known.
+        // For these requests the route is unknown.
         ("/nowhere", "404", [1, 0]),
         ("/a%zz", "400", [1, 0]),
     ] {
@@ -409,7 +409,7 @@ fn what_replies_get_is_got_by_answers_of_ours_too() {
     assert!(!down.contains("Content-Type") && !down.contains("Retry-After"), "{down}");
     let fallback = get(&daemon, "/sorry");
     assert!(!fallback.contains("Cache-Control") && fallback.contains("Retry-After"), "{fallback}");
-    // A body that breaks a rule after its route was found, and a head before that.
+    // A body that violates a rule after its route was found, and a head before that.
     let post = |target: &str, body: &str| {
         let head = "HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
         talk(&daemon, format!("POST {target} {head}{body}"))
@@ -485,7 +485,7 @@ fn who_has_no_credentials_is_turned_away_and_they_do_not_go_on() {
         ("/%69n/../in", "", "401"),
         ("/api", TOKEN, "200"),
         ("/api", RIGHT, "401"),
-        // Who is not let through is not told what there is.
+        // A client that is not authorized does not learn which paths exist.
         ("/nothing", "", "401"),
         ("/nothing", RIGHT, "404"),
     ] {

@@ -1,5 +1,5 @@
-//! Each rule of docs/http1.md through the daemon: what breaks it is refused with its reason, in requests
-//! and in replies, and counted by that reason.
+//! Each rule of docs/http1.md through the daemon: violations are rejected with their reason, in requests and in
+//! replies, and counted by that reason.
 
 mod page;
 
@@ -12,7 +12,7 @@ use super::*;
 const POST: &str = "POST / HTTP/1.1\r\nHost: a\r\n";
 const CHUNKS: &str = "Transfer-Encoding: chunked\r\n\r\n";
 
-/// Requests that break a rule, and the reason for which each is refused.
+/// Requests that violate a rule, and the reason of each rejection.
 fn requests() -> Vec<(Refusal, String)> {
     use Refusal::*;
     let post = |rest: &str| format!("{POST}{rest}\r\n\r\n");
@@ -91,7 +91,7 @@ fn replies() -> Vec<(Refusal, String)> {
     ]
 }
 
-/// Bodies of replies that break a rule, behind heads in order; the server ends the connection.
+/// Bodies of replies that violate a rule, after valid heads; the server closes the connection.
 fn reply_bodies() -> Vec<(Refusal, String)> {
     use Refusal::*;
     let chunks = |body: &str| format!("HTTP/1.1 200 OK\r\n{CHUNKS}{body}");
@@ -105,7 +105,7 @@ fn reply_bodies() -> Vec<(Refusal, String)> {
     ]
 }
 
-/// Replies that go on, and whose links end.
+/// Replies with excess bytes, after which their connections are closed.
 fn reply_excesses() -> Vec<(Refusal, String)> {
     use Refusal::*;
     let empty = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
@@ -116,7 +116,7 @@ fn reply_excesses() -> Vec<(Refusal, String)> {
     ]
 }
 
-/// What a program must not answer.
+/// Invalid answers of a program.
 fn answers() -> Vec<(Refusal, String)> {
     use Refusal::*;
     [
@@ -174,7 +174,7 @@ fn a_refused_head_request_gets_no_body() {
         }
     }
     assert!(asked > 60, "{asked} requests");
-    // Where even the method cannot be read, it is told why.
+    // If even the method cannot be read, the response has a body with the reason.
     let said = talk(&daemon, "HEAD\t/ HTTP/1.1\r\nHost: a\r\n\r\n");
     assert!(!said.ends_with("\r\n\r\n"), "{said}");
 }
@@ -187,8 +187,8 @@ fn a_request_whose_client_ends_before_it_is_whole_is_counted_as_truncated() {
     for (number, body) in bodies.iter().enumerate() {
         let mut client = connect(&daemon);
         client.write_all(format!("{POST}{body}").as_bytes()).unwrap();
-        // While a connection to the server is being made, the client is not read, and its end not seen as that of
-        // its body. It is made when a later request has its reply.
+        // While a connection to the server is being made, the client is not read, so its half-close is not seen as the
+        // end of the body. The connection is made when a later request has its reply.
         talk(&daemon, format!("GET /canary HTTP/1.1\r\n{CLOSE}"));
         client.shutdown(Shutdown::Write).unwrap();
         assert_eq!(rest(&mut client), "");
@@ -209,7 +209,7 @@ fn a_reply_that_breaks_a_rule_is_a_502_and_is_counted_by_its_reason() {
     let server = Server::start(&answers);
     let (_folder, daemon) = serve(&server, "", "health_check = \"off\"");
     for ((refusal, reply), path) in replies.iter().zip(&paths) {
-        // It may have taken effect, so it is not made again.
+        // The request may have taken effect, so it is not retried.
         let head = format!("POST {path} HTTP/1.1\r\nContent-Length: 0\r\n");
         let said = talk(&daemon, format!("{head}{CLOSE}"));
         let end = said.find("HTTP/1.1 502 ").unwrap_or_else(|| panic!("{refusal:?}: {said}"));
@@ -264,7 +264,7 @@ fn a_server_that_speaks_though_nothing_was_asked_is_left() {
     let first = talk(&daemon, format!("GET /a HTTP/1.1\r\n{CLOSE}"));
     assert_eq!(status(&first), "200");
     let (listener, mut socket) = server.join().unwrap();
-    // Only now: it is heard when its link rests.
+    // The bytes are sent only now, because they must arrive while the connection is idle.
     socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil").unwrap();
     assert_eq!(rest(&mut socket), "", "its link is closed");
     assert_eq!(counted(&daemon, "reply", Refusal::Unasked), 1);
@@ -277,8 +277,7 @@ fn a_server_that_speaks_though_nothing_was_asked_is_left() {
     server.join().unwrap();
 }
 
-/// A server that answers each head at once, whatever is to come behind it, and what it was asked on each
-/// connection.
+/// A server that answers each head immediately, before the body, and the bytes that it received on each connection.
 fn hasty() -> (u16, Arc<Mutex<Vec<Vec<u8>>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -318,7 +317,7 @@ fn a_server_that_answers_early_is_not_asked_again_on_that_link() {
         let mut client = connect(&daemon);
         let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 30000000\r\n\r\n";
         client.write_all(head.as_bytes()).unwrap();
-        // Before a byte of the body is there. What comes behind is never read as a request.
+        // This happens before any byte of the body is received. The following bytes are never read as a request.
         let said = read_until(&mut client, "\r\n\r\nno");
         assert_eq!(status(&said), "413", "{said}");
         assert!(said.contains("\r\nConnection: close\r\n"), "{said}");

@@ -1,5 +1,5 @@
-//! Who is next, as the servers see it: each schedule, new servers, servers that restart, and another pool
-//! in place of one that is sorry.
+//! The order of servers, as the servers see it: each schedule, new servers, servers that restart, and another pool in
+//! place of one in fallback.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -10,9 +10,9 @@ use super::{CLOSE, connect, read_until, rest, serve_pool, status};
 use crate::daemon::{Daemon, folder, until};
 use crate::http_server::{Answer, Server};
 
-/// A shard counts what its own links have to do.
+/// A shard counts only the requests on its own connections.
 const ONE_SHARD: &str = "[daemon]\nshards = 1";
-/// Checks so often that a test need not wait.
+/// Frequent checks, so that a test does not wait.
 const CHECKED: &str = "interval = \"20ms\", timeout = \"30s\", rise = 1, fall = 1";
 
 /// The option `servers` with these and their weights.
@@ -27,7 +27,7 @@ fn name(server: &Server) -> String {
     format!("127.0.0.1:{}", server.port)
 }
 
-/// Who answers, of servers whose names end with `>`.
+/// Returns the server that answers. Names of servers end with `>`.
 fn who(client: &mut TcpStream, target: &str) -> String {
     client.write_all(format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).unwrap();
     let said = read_until(client, ">");
@@ -35,7 +35,7 @@ fn who(client: &mut TcpStream, target: &str) -> String {
     said.rsplit("\r\n\r\n").next().unwrap().to_owned()
 }
 
-/// Who answers how many requests, one after the other.
+/// Returns the number of requests that each server answers, one after the other.
 fn shares(client: &mut TcpStream, requests: u32) -> BTreeMap<String, u32> {
     let mut shares = BTreeMap::new();
     for _ in 0..requests {
@@ -44,7 +44,7 @@ fn shares(client: &mut TcpStream, requests: u32) -> BTreeMap<String, u32> {
     shares
 }
 
-/// A connection with a request on its way.
+/// Returns a connection with a request in flight.
 fn ask(daemon: &Daemon, target: &str, lines: &str) -> TcpStream {
     let mut client = connect(daemon);
     client.write_all(format!("GET {target} HTTP/1.1\r\n{lines}{CLOSE}").as_bytes()).unwrap();
@@ -58,7 +58,7 @@ fn turns_are_exact_by_weight_and_draws_within_five_sigma() {
         let pool =
             format!("{}\nbalance = \"{schedule}\"\n{ONE_SHARD}", weighed(&[(&a, 3), (&b, 1)]));
         let (_folder, daemon) = serve_pool("", &pool);
-        // Of 400 draws with three chances in four, 300 with a sigma of 8.7.
+        // Of 400 draws with a probability of 3/4, the mean is 300 with a sigma of 8.7.
         let shares = shares(&mut connect(&daemon), 400);
         let off = shares["<a>"].abs_diff(300);
         assert!(off <= off_max && shares["<a>"] + shares["<b>"] == 400, "{schedule}: {shares:?}");
@@ -95,7 +95,7 @@ fn of_a_hash_only_the_keys_of_the_server_that_leaves_move_and_they_come_back() {
         (0..60).map(|key| who(&mut client, &format!("/?who={key}"))).collect()
     };
     for server in &servers {
-        // It answers whatever is asked, for its paths have the keys in them.
+        // It answers any path, because the paths contain the keys.
         let name =
             ["<a>", "<b>", "<c>"][servers.iter().position(|it| it.port == server.port).unwrap()];
         for key in 0..60 {
@@ -126,7 +126,8 @@ fn a_key_of_which_much_is_asked_goes_on_to_the_next_server_of_its_circle() {
     );
     let (_folder, daemon) = serve_pool("", &pool);
     let holds = || servers.each_ref().map(|server| server.heads("/hold?who=k").len());
-    // Two are its due of three, with five fourths of that: the third is one too many.
+    // Its limit is 5/4 of its fair share of three requests, which is two after rounding: the third request is one too
+    // many.
     let mut held = Vec::new();
     for expected in [[0, 1], [0, 2], [1, 2]] {
         held.push(ask(&daemon, "/hold?who=k", ""));
@@ -168,7 +169,7 @@ fn a_server_that_comes_back_is_given_little_at_first() {
     };
     let folder = folder();
     let daemon = Daemon::serve(folder.path(), &text("0s"));
-    // Those that were there before are warm.
+    // Servers that existed before are not in slow start.
     Daemon::rewrite(folder.path(), &text("24h"));
     daemon.reload().unwrap();
     let mut client = connect(&daemon);
@@ -252,7 +253,7 @@ fn another_pool_answers_while_one_is_fallback_and_no_longer() {
         until("its queue is full", || daemon.metric("roadstead_queue_length", &of_main) == 1);
         assert_eq!(who(&mut client, "/"), "<spare>");
         assert_eq!(daemon.metric("roadstead_fallback_active", &of_main), 1);
-        // There is room again, and yet more than none of it is taken.
+        // The queue is empty again, but the slot is still in use, so the fallback stays active.
         drop(waiting);
         until("nobody waits", || daemon.metric("roadstead_queue_length", &of_main) == 0);
         assert_eq!(who(&mut client, "/"), "<spare>");
@@ -260,7 +261,7 @@ fn another_pool_answers_while_one_is_fallback_and_no_longer() {
         until("it is over", || daemon.metric("roadstead_fallback_active", &of_main) == 0);
     }
     assert_eq!(who(&mut client, "/"), "<main>");
-    // Where nobody can answer, too.
+    // The same if no server can answer.
     ctl(&daemon, &["fallback", "main", "on"]);
     assert_eq!(who(&mut client, "/"), "<spare>");
     ctl(&daemon, &["fallback", "main", "off"]);

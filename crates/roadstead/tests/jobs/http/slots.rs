@@ -1,4 +1,4 @@
-//! Limits that change while requests run: a server counts what is with it.
+//! Limits that change while requests run. A server counts its concurrent requests.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -16,12 +16,12 @@ struct Counter {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
-    /// What is in force.
+    /// The current limit.
     limit: u32,
     held: u32,
-    /// To be answered.
+    /// The number of requests to answer.
     go: u32,
-    /// Requests that were one too many when they came.
+    /// Requests that exceeded the limit when they arrived.
     over: u32,
     came: u32,
 }
@@ -75,7 +75,7 @@ impl Counter {
     }
 }
 
-/// Clients that each ask once, and ever so many that wait: the limit goes up and down meanwhile.
+/// Clients send one request each, and many wait. Meanwhile the limit is raised and lowered.
 fn changes_while_requests_run(shards: u32, option: &str) {
     const CLIENTS: u32 = 40;
     let (server, port) = Counter::start();
@@ -105,9 +105,9 @@ fn changes_while_requests_run(shards: u32, option: &str) {
         }
         Daemon::rewrite(folder.path(), &text(limit));
         daemon.reload().unwrap();
-        // None was on its way: all slots were in use.
+        // None was in flight to the server: all slots were in use.
         server.limit(limit);
-        // Those that are too many end first, and none comes in their place.
+        // The excess requests end first, and no request replaces them.
         for held in (limit..before.held).rev() {
             server.let_go();
             until("one has ended", || server.counts().held == held);
@@ -139,7 +139,7 @@ fn slots_of_a_pool_change_by_a_reload_while_requests_run_and_are_never_more() {
     changes_while_requests_run(2, "max_concurrent");
 }
 
-/// Each of two servers has slots of its own, and both are full.
+/// Each of two servers has its own slots, and both are full.
 fn each_server_has_its_own(shards: u32) {
     const CLIENTS: usize = 24;
     let [(one, first), (other, second)] = [Counter::start(), Counter::start()];
@@ -165,7 +165,7 @@ fn each_server_has_its_own(shards: u32) {
         let server = if answered % 2 == 0 && held().0 > 0 || held().1 == 0 { &one } else { &other };
         let before = server.counts().held;
         server.let_go();
-        // Another may have come already in its place.
+        // Another request may already have replaced it.
         until("one has ended", || server.counts().go == 0 && server.counts().held <= before);
     }
     for client in &mut clients {

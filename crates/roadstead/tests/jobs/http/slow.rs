@@ -1,5 +1,5 @@
-//! Slow clients before quick servers, and the other way round: the time of each runs while it has the
-//! next word.
+//! Slow clients with fast servers, and slow servers with fast clients: a timeout runs against the side that is expected
+//! to act.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -10,10 +10,10 @@ use crate::daemon::{Daemon, becomes, until};
 use crate::http_server::{Answer, Server};
 
 const DEADLINE: &str = "response_timeout = \"2s\"";
-/// The deadline has passed, however slow the machine is.
+/// After this time the response timeout has expired, however slow the machine is.
 const BEYOND: Duration = Duration::from_secs(3);
 
-/// Sends a head, and the rest when the deadline of its pool has long passed.
+/// Sends a head, and the rest when the response timeout of its pool has long expired.
 fn say_slowly(daemon: &Daemon, path: &str, body: &str) -> String {
     let mut client = connect(daemon);
     write!(client, "POST {path} HTTP/1.1\r\nContent-Length: {}\r\n{CLOSE}", body.len()).unwrap();
@@ -31,19 +31,19 @@ fn a_slow_client_is_not_taken_for_a_slow_server() {
     let said = say_slowly(&daemon, "/a", "hello");
     assert!(said.ends_with("\r\n\r\nhello"), "{said}");
     assert_eq!(daemon.metric("roadstead_requests_finished_total", &["deadline"]), 0);
-    // From then on it is the server that is waited for.
+    // From then on the server is expected to act.
     assert_eq!(status(&say_slowly(&daemon, "/silence", "hello")), "504");
 }
 
 #[test]
 fn a_server_that_does_not_say_that_a_body_may_come_is_late_and_not_its_client() {
     let server = Server::start(&[]);
-    // The client owes nothing before it is told to send: its own time does not run.
+    // The client need not send before `100 Continue`: its own timeout does not run.
     let (_folder, daemon) = serve(&server, "request_read_timeout = \"300ms\"", DEADLINE);
     let mut client = connect(&daemon);
     let head = "POST /a HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 5\r\n";
     write!(client, "{head}{CLOSE}").unwrap();
-    // This server reads a body before it says anything.
+    // This server reads a body before it answers.
     assert_eq!(status(&rest(&mut client)), "504");
 }
 
@@ -89,7 +89,7 @@ fn a_body_that_trickles_is_ended_though_each_piece_comes_in_time() {
 #[test]
 fn a_tunnel_in_which_nobody_speaks_is_ended_and_one_in_which_somebody_does_is_not() {
     let server = Server::start(&[("/ws", Answer::Switch)]);
-    // The idle time of clients is another.
+    // The idle timeout of clients is a different one.
     for idle in ["100ms", "0s", "1h"] {
         let listener = format!("idle_timeout = \"{idle}\"\ntunnel_timeout = \"4s\"");
         let (_folder, daemon) = serve(&server, &listener, "upstream.max_concurrent = 1");
@@ -126,25 +126,25 @@ fn a_request_that_takes_too_long_in_all_is_blamed_on_who_had_the_next_word() {
         ("/long", Answer::Bytes(long.concat())),
     ]);
     let (_folder, daemon) = serve(&server, ONE_MINUTE, TOTAL);
-    // A client that does not say all.
+    // A client that does not send everything.
     let mut client = connect(&daemon);
     write!(client, "POST /a HTTP/1.1\r\nContent-Length: 5\r\n{CLOSE}ab").unwrap();
     assert_eq!(status(&rest(&mut client)), "408");
     assert_eq!((ends(&daemon, "incomplete"), ends(&daemon, "deadline")), (1, 0));
-    // One that does not take what it is told.
+    // A client that does not read its response.
     let mut client = connect(&daemon);
     write!(client, "GET /long HTTP/1.1\r\n{CLOSE}").unwrap();
     until("it is cut", || ends(&daemon, "stalled") == 1);
     assert_eq!(ends(&daemon, "deadline"), 0);
     drop(client);
-    // A tunnel, in which nobody owes anything.
+    // A tunnel, in which neither side is expected to act.
     let mut client = connect(&daemon);
     write!(client, "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n")
         .unwrap();
     read_until(&mut client, "\r\n\r\n");
     assert_eq!(rest(&mut client), "");
     assert_eq!((ends(&daemon, "overtime"), ends(&daemon, "deadline")), (1, 0));
-    // And a server that says nothing.
+    // A server that sends nothing.
     let mut client = connect(&daemon);
     write!(client, "POST /silence HTTP/1.1\r\nContent-Length: 0\r\n{CLOSE}").unwrap();
     assert_eq!(status(&rest(&mut client)), "504");

@@ -1,9 +1,9 @@
-//! Requests with another one hidden in them, at every place of a connection, through the daemon to servers
-//! that people use.
+//! Request smuggling: requests that contain another one, at every position of a connection, through the daemon to
+//! common servers.
 //!
-//! Either we refuse, or the server sees exactly what stands in our access log: the log of each is held
-//! against ours, and both against what the client got. So nobody's request is ever read as the
-//! beginning of another's.
+//! Either the daemon rejects them, or the server sees exactly the requests in our access log: the log of each server is
+//! compared with ours, and both with what the client received. So no request is ever read as the beginning of another
+//! request.
 
 mod attempts;
 mod servers;
@@ -24,22 +24,22 @@ use crate::http_server::{Answer, Server};
 use attempts::attempts;
 use servers::{Real, apache, nginx, python};
 
-/// Where an attempt stands.
+/// The position of an attempt.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     /// As the first request of its connection.
     First,
-    /// On a connection that was kept, when its reply has come.
+    /// On a reused connection, after the first reply has arrived.
     Second,
-    /// Behind another request, whose reply has not come.
+    /// After another request whose reply has not arrived.
     Behind,
     /// As the body of a POST with a length.
     Body,
     /// As the body of a POST in chunks.
     Chunk,
-    /// As the body of a request that waits to be told that it may go on, and does not wait.
+    /// As the body of a request with `Expect: 100-continue` that does not wait.
     Expected,
-    /// Behind a request for another protocol, which the server does not change to.
+    /// After an upgrade request that the server declines.
     Upgrade,
 }
 
@@ -54,7 +54,7 @@ impl Place {
         Self::Upgrade,
     ];
 
-    /// What comes before the attempt and behind it.
+    /// Returns the bytes before and after the attempt.
     fn around(self, number: usize, length: usize) -> (String, &'static str) {
         let head = |line: &str, fields: &str| {
             let (method, name) = line.split_once(' ').expect("a method and a name");
@@ -77,7 +77,7 @@ impl Place {
     }
 }
 
-/// An attempt, where it stands, and what came back.
+/// An attempt, its position, and the response.
 struct Tried {
     number: usize,
     place: Place,
@@ -101,14 +101,14 @@ fn try_one(daemon: &Daemon, number: usize, place: Place, attempt: String) -> Tri
         sent.clear();
     }
     sent = sent + &attempt + behind + &last;
-    // Who refuses may have ended the connection by then.
+    // The daemon may have rejected the request and closed the connection.
     let _ = client.write_all(&bytes(&sent));
     let _ = client.shutdown(Shutdown::Write);
     said += &rest(&mut client);
     Tried { number, place, attempt, said }
 }
 
-/// Tries all, several at once.
+/// Tries all attempts, several concurrently.
 fn try_all(daemon: &Daemon) -> Vec<Tried> {
     let kinds: Vec<(Place, usize, usize)> = Place::ALL
         .iter()
@@ -134,8 +134,7 @@ fn try_all(daemon: &Daemon) -> Vec<Tried> {
     tried.into_inner().unwrap()
 }
 
-/// The number of an attempt and what was asked for it: method and path. None for what is no request
-/// of ours.
+/// Returns the number of an attempt, its method and its path; `None` if the line is not a request of this test.
 fn key(line: &str) -> Option<(usize, String)> {
     let mut words = line.split(' ');
     let (method, target) = (words.next()?, words.next()?);
@@ -144,13 +143,13 @@ fn key(line: &str) -> Option<(usize, String)> {
     Some((number, format!("{method} {path}")))
 }
 
-/// A line of our log: what a worker was given.
+/// A line of our log: a request that a worker received.
 #[derive(Debug)]
 struct Given {
     asked: String,
-    /// It was answered, and its client has the answer.
+    /// The client received the answer.
     answered: bool,
-    /// How often a server may have seen it.
+    /// The maximum number of times that a server may have received it.
     most: usize,
 }
 
@@ -200,7 +199,7 @@ fn through(real: Real) {
     for line in real.stop() {
         match key(&line) {
             Some((number, asked)) => theirs.entry(number).or_default().push(asked),
-            // Of a connection that ended without a request.
+            // A connection that ended without a request.
             None => assert!(line.is_empty() || line == "-", "it saw {line}"),
         }
     }
@@ -261,7 +260,7 @@ fn behind_a_101_nothing_is_a_request() {
     let all = attempts(0, 1);
     for attempt in &all {
         let mut client = connect(&daemon);
-        // Sent ahead, before there is a 101: it waits for one.
+        // Sent before there is a 101: the bytes wait for it.
         client.write_all(&[ask.as_bytes(), &bytes(attempt)].concat()).unwrap();
         let mut said = [0; 4];
         client.peek(&mut said).unwrap();

@@ -1,4 +1,4 @@
-//! Clients that come back to their server: by a cookie of each mode, and by keys of HTTP.
+//! Clients that return to their server: with a cookie of each mode, and with keys of HTTP.
 
 use super::balance::{ctl, named};
 use super::{CLOSE, serve_pool, status, talk};
@@ -31,7 +31,7 @@ fn cookies(reply: &str) -> Vec<&str> {
     reply.lines().filter_map(|line| line.strip_prefix("Set-Cookie: ")).collect()
 }
 
-/// What a client sends back of a cookie.
+/// Returns the header line that a client sends back for a cookie.
 fn line(cookie: &str) -> String {
     format!("Cookie: other=1; {}\r\n", cookie.split(';').next().unwrap_or_default())
 }
@@ -62,7 +62,7 @@ fn an_inserted_cookie_brings_its_client_back_and_tells_no_address() {
             assert!(cookies(&again).is_empty(), "it knows already: {again}");
         }
     }
-    // One that was made up binds nobody.
+    // An invented cookie binds no client.
     let foreign = ask(&daemon, "/", "Cookie: berth=0011223344556677\r\n");
     assert_eq!(cookies(&foreign).len(), 1);
 }
@@ -89,7 +89,7 @@ fn a_client_keeps_its_server_at_weight_0_and_gets_another_when_it_is_gone() {
         assert_eq!(body(&ask(&daemon, "/", &line(&cookie))), body(&first));
         assert_ne!(body(&ask(&daemon, "/", "")), body(&first));
     }
-    // The secret outlives the daemon, and so do its cookies.
+    // The secret is kept over a restart of the daemon, and so its cookies stay valid.
     assert!(daemon.stop().success());
     let daemon = Daemon::serve(folder.path(), &text);
     assert_eq!(body(&ask(&daemon, "/", &line(&cookie))), body(&first));
@@ -148,7 +148,7 @@ fn a_prefix_is_put_before_a_servers_cookie_and_the_server_never_sees_it() {
     let heads = servers[place].heads("/");
     let seen = heads.iter().filter(|head| head.contains("Cookie: other=1; session=s~1\r\n"));
     assert_eq!(seen.count(), 4, "{heads:?}");
-    // Of two paths; and one that is the server's own, though it looks alike.
+    // Two paths; and a cookie of the server with a similar name.
     let pair = cookie.split(';').next().unwrap();
     let both = format!("Cookie: {pair}; {pair}\r\nCookie: session=z~2; {pair}\r\n");
     assert_eq!(body(&ask(&daemon, "/", &both)), body(&first));
@@ -235,7 +235,7 @@ fn a_fallback_page_comes_and_goes_for_a_client_that_stays() {
     assert_eq!(daemon.status()["pools"][0]["fallback"]["reason"], "operator");
     ctl(&daemon, &["fallback", "main", "off"]);
     assert_eq!(status(&again("\r\n\r\na")), "200");
-    // By itself, when nobody is left, and back when the server is.
+    // The fallback starts when no server is left, and ends when the server is back.
     server.answer("/", Answer::Bytes(b"HTTP/1.1 500 No\r\nContent-Length: 1\r\n\r\na".to_vec()));
     until("nobody serves", || daemon.metric("roadstead_workers_serving", &[]) == 0);
     assert_eq!(status(&again("<p>sorry</p>")), "503");
@@ -257,8 +257,8 @@ fn a_pool_that_is_fallback_can_send_its_clients_elsewhere() {
     assert!(!said.contains("Retry-After"), "{said}");
 }
 
-/// Servers of two that answer `/` with a cookie of their own, and the bound client's cookie: which
-/// server fails `/broken` is for the caller to say.
+/// Starts two servers that answer `/` with a cookie of their own. The server of the bound client resets `/broken`. Also
+/// returns the client's cookie and the index of its server.
 fn bound(shards: usize, sticky: &str) -> (tempfile::TempDir, Daemon, [Server; 2], String, usize) {
     let servers = ["a", "b"].map(named);
     for (one, name) in servers.iter().zip(["a", "b"]) {
@@ -279,7 +279,7 @@ fn bound(shards: usize, sticky: &str) -> (tempfile::TempDir, Daemon, [Server; 2]
     (folder, daemon, servers, cookie, place)
 }
 
-/// Whichever shard its client is with, and whoever reads its cookie first.
+/// This holds on whichever shard its client is, and whichever shard reads its cookie first.
 #[test]
 fn a_bound_client_whose_server_fails_it_is_given_another_only_where_it_may_be() {
     let prefix = "cookie = \"session\", mode = \"prefix\"";
@@ -292,7 +292,7 @@ fn a_bound_client_whose_server_fails_it_is_given_another_only_where_it_may_be() 
     ] {
         let sticky = format!("sticky = {{ {prefix}{more} }}");
         let (_folder, daemon, servers, cookie, own) = bound(shards, &sticky);
-        // Each takes two of the twenty retries that are in hand.
+        // Each failure uses two of the twenty retries of the budget.
         for asked in 1..=6 {
             let said = talk(&daemon, format!("GET /broken HTTP/1.1\r\n{cookie}{CLOSE}"));
             let (own, other) = (&servers[own], &servers[1 - own]);
@@ -300,7 +300,7 @@ fn a_bound_client_whose_server_fails_it_is_given_another_only_where_it_may_be() 
                 assert_eq!(status(&said), "200", "{sticky}: {said}");
                 assert_eq!(own.heads("/broken").len(), 2 * asked, "it is asked once more");
                 assert_eq!(other.heads("/broken").len(), asked);
-                // From now on the client belongs to the other.
+                // From now on the client is bound to the other server.
                 let moved = line(cookies(&said)[1]);
                 assert_ne!(moved, cookie);
             } else {
@@ -320,7 +320,7 @@ fn a_fallback_page_says_which_request_it_answers_and_why() {
         let folder = crate::daemon::folder();
         let page = "<style>p { color: red }</style><p>{request_id} {pool} {cause}</p>";
         std::fs::write(folder.path().join("sorry.html"), page).unwrap();
-        // Another pool first, so that this one is at home on the second of two shards.
+        // Another pool comes first, so that the second of two shards owns this one.
         let text = format!(
             "[daemon]\nshards = {shards}\n[admin]\nlisten = \"127.0.0.1:0\"\n[pool.first]\nprogram = [\"cat\"]\n\
              [listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"main\"\n[pool.main]\n\
@@ -371,7 +371,7 @@ fn a_signed_cookie_is_good_for_its_lifetime_and_no_longer() {
     let daemon = Daemon::serve(folder.path(), &text);
     let first = ask(&daemon, "/", "");
     let cookie = cookies(&first)[0].to_owned();
-    // Whoever shows an expired cookie gets another one, from whichever server is next.
+    // A client with an expired cookie gets a new one, from the next server.
     let expired = || {
         let said = ask(&daemon, "/", &line(&cookie));
         !said.ends_with(first.chars().last().unwrap())

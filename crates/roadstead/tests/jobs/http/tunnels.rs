@@ -1,4 +1,4 @@
-//! What both sides say behind a 101, and how that ends.
+//! Data in both directions after a 101, and the end of the tunnel.
 
 use std::io;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::daemon::PATIENCE;
 const ASK: &str = "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
 const YES: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
 
-/// A client in a tunnel.
+/// Opens a tunnel.
 fn tunnel(address: &str) -> TcpStream {
     let mut client = TcpStream::connect(address).unwrap();
     client.set_read_timeout(Some(PATIENCE)).unwrap();
     client.write_all(ASK.as_bytes()).unwrap();
-    // Byte by byte: what the server says at once is not to be taken along.
+    // The head is read byte by byte, so that bytes sent directly after it are not read with it.
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let mut byte = [0];
@@ -29,7 +29,7 @@ fn tunnel(address: &str) -> TcpStream {
     client
 }
 
-/// A server that changes the protocol for so many connections and then does this with each.
+/// Starts a server that changes the protocol for this number of connections and then calls this function with each.
 fn switching(
     tunnels: usize,
     then: impl Fn(TcpStream) + Send + Sync + 'static,
@@ -77,10 +77,10 @@ fn a_client_that_says_no_more_gets_the_rest() {
     assert_eq!(daemon.stop().code(), Some(0));
 }
 
-/// More than the kernel's buffers on both ways and the output of a link take together.
+/// More than the buffers of the kernel in both directions and the output of a connection hold.
 const LENGTH: usize = 64 << 20;
 
-/// Writes [`LENGTH`] bytes and ends this direction; `written` follows.
+/// Writes [`LENGTH`] bytes and half-closes; `written` counts them.
 fn speak(mut socket: TcpStream, written: &Arc<AtomicUsize>) -> JoinHandle<()> {
     let written = Arc::clone(written);
     std::thread::spawn(move || {
@@ -97,7 +97,7 @@ fn listen(mut socket: &TcpStream) -> usize {
     usize::try_from(io::copy(&mut socket, &mut io::sink()).expect("it ends in order")).unwrap()
 }
 
-/// Both sides of each tunnel speak, and nobody listens before both of all have had to stop.
+/// Both sides of each tunnel send, and neither reads before both sides of all tunnels are blocked.
 fn all_wait(daemon: &Daemon, addresses: &[&str], go: &Sender<()>, server_wrote: &AtomicUsize) {
     let client_wrote = Arc::new(AtomicUsize::new(0));
     let clients: Vec<TcpStream> = addresses.iter().map(|address| tunnel(address)).collect();
@@ -128,7 +128,7 @@ fn all_wait(daemon: &Daemon, addresses: &[&str], go: &Sender<()>, server_wrote: 
     speaking.into_iter().for_each(|one| one.join().unwrap());
 }
 
-/// A server of so many tunnels that speaks at once and listens when it is told to.
+/// Starts a server with this number of tunnels that sends immediately and reads when it is told to.
 fn speaker(tunnels: usize, wrote: &Arc<AtomicUsize>) -> (u16, JoinHandle<()>, Sender<()>) {
     let (go, gone): (_, Receiver<()>) = channel();
     let (gone, wrote) = (std::sync::Mutex::new(gone), Arc::clone(wrote));
@@ -157,7 +157,7 @@ fn who_speaks_faster_than_the_other_listens_waits_across_shards() {
     let wrote = Arc::new(AtomicUsize::new(0));
     let (port, server, go) = speaker(4, &wrote);
     let folder = folder();
-    // Pools that one shard serves, one each: whichever shard a client is with, one is not its own.
+    // Two pools, each owned by one shard: on any shard, a client uses one pool that this shard does not own.
     let both = ["a", "b"].map(|name| {
         format!(
             "[listener.{name}]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"{name}\"\n\

@@ -1,4 +1,4 @@
-//! Servers that answer a request twice: the second reply must not become another client's.
+//! Servers that answer a request twice: the second reply must not reach another client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::*;
 use crate::daemon::read_log;
 
-/// A server that answers each request with its path, and once more after a while.
+/// A server that answers each request with its path, and a second time after a while.
 struct Twice {
     port: u16,
     connections: Arc<AtomicUsize>,
@@ -50,7 +50,7 @@ fn answer_twice(mut socket: &TcpStream, late: Duration) -> Option<()> {
     socket.write_all(reply.as_bytes()).ok()
 }
 
-/// The body of the reply to a request of a client of its own, of which the connection stays open.
+/// Returns the body of the reply to a request of a new client whose connection stays open.
 fn ask(daemon: &Daemon, path: &str) -> String {
     let mut client = connect(daemon);
     write!(client, "GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
@@ -83,7 +83,7 @@ fn a_server_that_answers_twice_gets_one_request_on_each_connection() {
                 server.port
             );
             let daemon = Daemon::serve(folder.path(), &text);
-            // Nobody else asks before the second reply is there.
+            // No other client sends a request before the second reply has arrived.
             assert_eq!(ask(&daemon, "/first"), "/first");
             until("the second reply is found", || found(&daemon) >= 1);
             let before = server.connections();
@@ -155,7 +155,7 @@ fn a_body_in_chunks_that_comes_at_once_goes_on_with_a_length() {
         assert_eq!((value, seen.body), (length, data.into()), "{}", seen.head);
         assert_eq!(seen.head.contains("Transfer-Encoding: chunked\r\n"), length.is_none());
     }
-    // One that does not come at once goes on in chunks.
+    // A body that does not arrive together is forwarded in chunks.
     client.write_all(format!("{head}2\r\nab\r\n").as_bytes()).unwrap();
     until("its head has gone on", || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 1);
     client.write_all(b"0\r\n\r\n").unwrap();
@@ -163,8 +163,8 @@ fn a_body_in_chunks_that_comes_at_once_goes_on_with_a_length() {
     assert!(server.seen().pop().unwrap().head.contains("Transfer-Encoding: chunked\r\n"));
 }
 
-/// Answers each head with its path, whatever body came behind the one before: it takes that for
-/// another request. Gives the path.
+/// Answers each head with its path. It does not skip the body of the request before, and so reads it as another
+/// request. Returns the path.
 fn answer_skipping_bodies(socket: &mut TcpStream) -> Option<String> {
     let (mut head, mut byte) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") {
@@ -178,14 +178,14 @@ fn answer_skipping_bodies(socket: &mut TcpStream) -> Option<String> {
     Some(path)
 }
 
-/// A request of a client has a body that its server does not read, and that looks like a request. Other clients
-/// get their own replies nevertheless.
+/// A request of a client has a body that its server does not read, and that looks like a request. Other clients still
+/// get their own replies.
 fn an_unread_body_is_no_request(method: &str, path: &'static str, status: &str) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let server = std::thread::spawn(move || {
-        // The server reads on only when the next connection is there: what it takes for a request is
-        // answered once another client waits.
+        // The server reads on only when the next connection exists: it answers the supposed request while another
+        // client waits.
         let (mut first, _) = listener.accept().unwrap();
         assert_eq!(answer_skipping_bodies(&mut first).as_deref(), Some(path));
         let (mut second, _) = listener.accept().unwrap();

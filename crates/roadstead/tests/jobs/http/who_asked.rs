@@ -1,4 +1,4 @@
-//! What servers are told of who asked, and Unix sockets on both sides, where nobody has an address.
+//! What servers learn about the client, and Unix sockets on both sides, on which clients have no address.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -7,10 +7,10 @@ use super::{CLOSE, read_until, serve, status, talk};
 use crate::daemon::{Daemon, folder};
 use crate::http_server::Server;
 
-/// Fields that a client says of those before it.
+/// Forwarding fields that a client sends.
 const SAID: &str = "X-Forwarded-For: 10.9.9.9\r\nX-Forwarded-Proto: https\r\nForwarded: for=10.9.9.9;proto=https\r\n";
 
-/// The head that a server sees of a request that says such fields.
+/// Returns the head that a server receives for a request with such fields.
 fn seen(listener: &str) -> String {
     let server = Server::start(&[]);
     let (_folder, daemon) = serve(&server, listener, "");
@@ -56,7 +56,7 @@ fn clients_and_servers_of_unix_sockets_speak_http_as_well() {
     let (mut link, _) = server.accept().unwrap();
     let head = read_until(&mut link, "\r\n\r\n");
     assert!(head.starts_with("GET /a HTTP/1.1\r\n"), "{head}");
-    // Who may open the socket is said by its file, so what such a client says is believed.
+    // The mode of the socket file decides who can connect, so the fields of such a client are trusted.
     assert!(head.contains("X-Forwarded-For: 10.9.9.9\r\n"), "{head}");
     link.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").unwrap();
     let mut said = String::new();

@@ -6,8 +6,8 @@ use super::{SERVER, answered_by, get, serve_pool, status};
 use crate::daemon::{folder, read_log, until};
 use crate::untested::untested_without_root;
 
-/// At its first start it lets another user, in a process that is not its own any more, listen on its port,
-/// and waits; then it serves.
+/// At its first start it lets a process of another user, which is not its descendant, listen on its port, and waits.
+/// Later it serves.
 const ROBBED: &str = r#"
 if [ ! -e "$MARKER" ]; then
     touch "$MARKER"
@@ -54,7 +54,7 @@ fn another_user_who_listens_on_the_port_of_a_program_gets_no_request() {
     assert!(log.contains("another user listens on 127.0.0.1:"), "{log}");
 }
 
-/// Another user, in a process that is no descendant of the program, listens at `$HOST` on its port and says so.
+/// A process of another user, not a descendant of the program, listens at `$HOST` on its port and reports it.
 const THIEF: &str = r#"
 (setpriv --reuid=65534 --regid=65534 --clear-groups perl -MIO::Socket::INET -e '
 my $thief = IO::Socket::INET->new(
@@ -69,7 +69,7 @@ while (my $client = $thief->accept) {
 ' 2>&1 &)
 "#;
 
-/// Serves one request, stops listening, lets the thief listen, answers, and lives on.
+/// Serves one request, stops listening, lets the thief listen, answers, and keeps running.
 const LEAVER: &str = r#"
 import os, socket, subprocess, time
 listener = socket.create_server(("127.0.0.1", int(os.environ["PORT"])))
@@ -118,7 +118,7 @@ fn a_port_that_its_program_leaves_is_not_used_any_more() {
         let first = "exec python3 -c \"$LEAVER\"";
         let settings = with_thief(first, marker.path(), "127.0.0.1", more);
         let (folder, daemon) = serve_pool("", &settings);
-        // Of a check, or of the first client: whoever is served last.
+        // The only request that the program answers is either a health check or this one.
         let said = get(&daemon, "/");
         assert!(!said.contains("stolen"), "{said}");
         until("another program serves", || {

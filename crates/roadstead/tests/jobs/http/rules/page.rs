@@ -1,5 +1,5 @@
-//! docs/http1.md names every reason where it is given. COVERAGE.md beside the tests names a test for every
-//! rule and for every kind of bad input.
+//! docs/http1.md names every reason at its rule. COVERAGE.md beside the tests names a test for every rule and for every
+//! kind of bad input.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -30,7 +30,7 @@ fn rows<'a>(page: &'a str, head: &str) -> Vec<Vec<&'a str>> {
         .collect()
 }
 
-/// What stands between backquotes.
+/// Returns the text between backquotes.
 fn quoted(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }

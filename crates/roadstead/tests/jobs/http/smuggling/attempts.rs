@@ -1,7 +1,6 @@
-//! Requests with another one hidden in them: where a length, a coding, a line end or a target can be taken
-//! for something else.
+//! Requests that contain another one: a length, a coding, a line end or a target can be misinterpreted.
 
-/// The request that must not be seen, of attempt `number`.
+/// Returns the request that must not be seen, of attempt `number`.
 pub(super) fn canary(number: usize) -> String {
     format!("GET /{number}/canary HTTP/1.1\r\nHost: a\r\n\r\n")
 }
@@ -9,8 +8,8 @@ pub(super) fn canary(number: usize) -> String {
 /// The lines that attempts begin with; `@` is the target.
 const LINES: [&str; 3] = ["POST @ HTTP/1.1", "GET @ HTTP/1.1", "POST @ HTTP/1.0"];
 
-/// All attempts for request `number`, with the first `lines` of the lines; each ends with what would be a
-/// request of its own.
+/// Returns all attempts for request `number`, with the first `lines` of the lines. Each ends with a complete separate
+/// request.
 pub(super) fn attempts(number: usize, lines: usize) -> Vec<String> {
     let (canary, target) = (canary(number), format!("/{number}/first"));
     let bodies = bodies(&canary);
@@ -90,7 +89,7 @@ const CODINGS: [&str; 20] = [
     "Content-Length: 5\r\nTransfer-Encoding: chunked",
 ];
 
-/// What stands behind a head that speaks of chunks.
+/// Returns the bytes after a head that announces chunks.
 fn bodies(canary: &str) -> Vec<String> {
     let length = canary.len();
     vec![
@@ -116,7 +115,7 @@ fn bodies(canary: &str) -> Vec<String> {
     ]
 }
 
-/// What is odd about a head as a whole; `@` is the target.
+/// Returns heads that are unusual as a whole; `@` is the target.
 fn wholes(canary: &str) -> Vec<String> {
     vec![
         format!("GET @ HTTP/1.1\nHost: a\n\n{canary}"),

@@ -1,5 +1,5 @@
-//! Servers that people use, each with a log of one request line a request, and with replies that say
-//! which request they answer: `X-Saw`.
+//! Common servers, each with a log of one request line per request, and with replies that say which request they
+//! answer: `X-Saw`.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -18,7 +18,7 @@ pub(super) struct Real {
 
 impl Drop for Real {
     fn drop(&mut self) {
-        // Not killed: a server with processes of its own ends those first.
+        // SIGTERM instead of SIGKILL, because a server with worker processes stops them first.
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         let _ = pid.map(|pid| kill_process(pid, Signal::TERM));
         let _ = self.child.wait();
@@ -26,7 +26,7 @@ impl Drop for Real {
 }
 
 impl Real {
-    /// Starts a server with this configuration, in which `@PORT@` and `@FOLDER@` stand for its own.
+    /// Starts a server with this configuration, in which `@PORT@` and `@FOLDER@` are replaced.
     fn start(config: &str, command: impl FnOnce(&Path) -> Vec<String>) -> Self {
         let folder = folder();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -34,7 +34,7 @@ impl Real {
         let text = config.replace("@PORT@", &port.to_string()).replace("@FOLDER@", &path);
         fs::write(folder.path().join("config"), text).unwrap();
         let log = fs::File::create(folder.path().join("errors")).unwrap();
-        // It ends with these tests, also where they are killed.
+        // The server ends with these tests, even if they are killed.
         let child = Command::new("setpriv")
             .args(["--pdeathsig", "TERM"])
             .args(command(folder.path()))
@@ -54,7 +54,7 @@ impl Real {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// Ends it, and makes sure that nothing of it is left.
+    /// Stops the server, and checks that no process is left.
     pub(super) fn stop(self) -> Vec<String> {
         let mark = self.folder.path().display().to_string();
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).unwrap();
@@ -93,7 +93,7 @@ pub(super) fn apache() -> Real {
          DocumentRoot @FOLDER@/none\nMutex file:@FOLDER@ default\n\
          <Location />\nRequire all granted\n</Location>\n"
     );
-    // One process, which ends by itself whatever becomes of us.
+    // One process, which ends when the tests end.
     let command = ["apache2", "-X", "-f", "@CONFIG@"];
     Real::start(&config, |folder| {
         fs::create_dir(folder.join("none")).unwrap();
