@@ -206,8 +206,8 @@ pub(crate) fn without_tls(server: &str) -> DatabaseError {
     DatabaseError::Denied(server.to_owned(), text.into())
 }
 
-/// Returns the root certificates for a server, each in DER. Whoever can write their file decides which server is
-/// trusted, so its owner and mode are checked.
+/// Returns the root certificates for a server, each in DER. A user who can write their file decides which server
+/// is trusted, so its owner and mode are checked.
 #[cfg(feature = "tls")]
 pub(crate) fn roots(server: &str, file: Option<&Path>) -> Result<Vec<Vec<u8>>, DatabaseError> {
     use tokio_rustls::rustls::pki_types::CertificateDer;

@@ -1,8 +1,8 @@
-//! Values that are used again, with their memory.
+//! Values that are reused together with their memory.
 
-/// Values that a thread keeps in any case.
+/// The number of values that a thread always keeps.
 const KEPT_MIN: usize = 64;
-/// After so many uses, the most values in use at once are counted anew.
+/// The number of uses after which the peak of values in use at once is measured again.
 const PERIOD: u32 = 4096;
 
 /// Unused values of a thread. Invariant: it keeps at most as many as were in use at once in this period or the last

@@ -2,7 +2,7 @@
 //!
 //! - `programs flights near|other|any pipe|socket IN-FLIGHT MESSAGES`: microseconds per message of 16 bytes through one
 //!   `cat`, with this number of messages in flight;
-//! - `programs open keeper|posix DESCRIPTORS LIMIT STARTS`: microseconds from the request to start a `cat` to the
+//! - `programs open supervisor|posix DESCRIPTORS LIMIT STARTS`: microseconds from the request to start a `cat` to the
 //!   report that it runs, with this number of open descriptors and this soft limit for them;
 //! - `programs atime yes|no BYTES`: nanoseconds per one-byte write into a pipe that another thread reads byte by byte,
 //!   with or without access times (`O_NOATIME`).

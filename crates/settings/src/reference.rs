@@ -15,7 +15,7 @@ Made from the table of options in `settings`; do not edit it by hand.
 A duration is a text like `\"500ms\"`, `\"2s\"`, `\"5m\"`, `\"1h\"` or `\"2d\"`. What can be switched off is switched off by `\"off\"`. A size is a number of bytes or a text like
 `\"64KiB\"`, `\"1MiB\"` or `\"2GiB\"`. An address is a text like `\"127.0.0.1:7000\"`, `\"[::1]:7000\"`, `\":7000\"` (every
 address of the machine, IPv6 and IPv4), `\"localhost:7000\"`, `\"unix:/path\"` or
-`\"fd:NAME\"` (a listening socket that systemd, or whoever starts the daemon, hands over under this name); port 0 lets the system choose. Names of listeners
+`\"fd:NAME\"` (a listening socket that systemd, or another process that starts the daemon, passes under this name); port 0 lets the system choose. Names of listeners
 and pools are lower-case letters, digits, `_` and `-`, up to 64. Relative paths are relative to the daemon's folder.
 Unknown options are errors.
 

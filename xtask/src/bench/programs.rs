@@ -121,15 +121,15 @@ fn opening(ground: &Ground) -> Result<Part, Failure> {
         let both =
             ["supervisor", "posix"].map(|how| subject(ground, &["open", how, held, limit, "50"]));
         let samples = trial::rounds(ground, &both)?;
-        let [keeper, posix] = [0, 1].map(|at: usize| Quartiles::of(&samples[at]));
+        let [supervisor, posix] = [0, 1].map(|at: usize| Quartiles::of(&samples[at]));
         let ratio = Quartiles::ratio(&samples[0], &samples[1]);
-        rows += &row(&[&held, &limit, &keeper.shown(), &posix.shown(), &ratio.shown()]);
+        rows += &row(&[&held, &limit, &supervisor.shown(), &posix.shown(), &ratio.shown()]);
         let ratio = ratio.median;
         let goal = format!(
             "opening with {held} descriptors and a limit of {limit}: at most 1.3 × posix_spawn ({ratio:.2})"
         );
         goals.push((goal, ratio <= 1.3));
-        medians.push(keeper.median);
+        medians.push(supervisor.median);
     }
     let most = medians.iter().copied().fold(0.0, f64::max) / medians[0];
     let goal = format!(
