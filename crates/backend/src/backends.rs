@@ -11,7 +11,7 @@ use exchange::{Outcome, PoolId, Table, WorkerId};
 
 use crate::backend::{Backend, BackendContext};
 use crate::connection_counts::ConnectionCounts;
-use crate::health_checks::{CheckConfig, Checks, ProbeRequest, Remark};
+use crate::health_checks::{CheckConfig, CheckResult, Checks, ProbeRequest};
 use crate::system::System;
 use crate::workers::WorkersConfig;
 use flow::backend_effect::{BackendEffect, Roster};
@@ -136,7 +136,7 @@ impl Backends {
     pub fn carry_out(&mut self, io: &mut Context<'_>, pool: PoolId, effect: BackendEffect) {
         if let BackendEffect::CheckNow { worker } = effect {
             let now = io.now();
-            return self.with_checks(pool, |checks, _| checks.handle_doubt(now, worker));
+            return self.with_checks(pool, |checks, _| checks.check_now(now, worker));
         }
         self.with_workers(io, pool, |workers, cx| match effect {
             BackendEffect::Dispatch { worker, request, meta, more_follow, heard } => {
@@ -175,7 +175,7 @@ impl Backends {
     }
 
     /// Handles an event on the stream of a health check of the worker with the index `target`.
-    pub fn hear_check(
+    pub fn handle_check_event(
         &mut self,
         io: &mut Context<'_>,
         (pool, target): (PoolId, usize),
@@ -188,10 +188,10 @@ impl Backends {
         match heard {
             // Nothing is sent before it is known that the worker accepted the connection, and not another process.
             StreamEvent::Connected => {
-                let worker = checks.looks_at(target);
+                let worker = checks.checked_worker(target);
                 match worker.is_none_or(|it| workers.accepts(io, it, stream, system)) {
                     true => checks.handle_connected(io, target, stream, reports),
-                    false => checks.handle_taken(io, target, stream, reports),
+                    false => checks.handle_foreign_accept(io, target, stream, reports),
                 }
             }
             heard => checks.handle_stream_event(io, target, stream, heard, reports),
@@ -257,8 +257,8 @@ impl Backends {
     }
 
     /// Handles that the health check request with this number was not sent.
-    pub fn handle_unasked(&mut self, now: Instant, pool: PoolId, number: u64) {
-        self.with_checks(pool, |checks, _| checks.handle_unasked(now, number));
+    pub fn handle_not_sent(&mut self, now: Instant, pool: PoolId, number: u64) {
+        self.with_checks(pool, |checks, _| checks.handle_not_sent(now, number));
     }
 
     /// Starts the health checks of a pool that are due. Returns those that must be sent as requests.
@@ -349,7 +349,7 @@ impl Backends {
     }
 
     /// Returns the result of the last health check of the worker with the index `place`, and how long ago it was.
-    pub fn last_check(&self, pool: PoolId, place: usize, now: Instant) -> Option<Remark> {
+    pub fn last_check(&self, pool: PoolId, place: usize, now: Instant) -> Option<CheckResult> {
         self.pools.get(pool)?.checks.as_ref()?.last(place, now)
     }
 }
@@ -362,14 +362,14 @@ impl PoolBackend {
             match *report {
                 BackendEvent::Started { worker } => {
                     if let Some(address) = self.workers.address(worker) {
-                        checks.handle_home(worker, address);
+                        checks.handle_address(worker, address);
                     }
                     checks.handle_started(now, worker);
                 }
                 BackendEvent::Retired { worker } | BackendEvent::Ended { worker, .. } => {
                     checks.handle_gone(worker);
                 }
-                BackendEvent::Unreached { worker } => checks.handle_doubt(now, worker),
+                BackendEvent::Unreached { worker } => checks.check_now(now, worker),
                 _ => {}
             }
         }
@@ -397,7 +397,7 @@ impl PoolBackend {
         for &worker in &roster.running {
             if !self.workers.is_starting(worker) {
                 if let Some(address) = self.workers.address(worker) {
-                    checks.handle_home(worker, address);
+                    checks.handle_address(worker, address);
                 }
                 checks.handle_started(now, worker);
             }

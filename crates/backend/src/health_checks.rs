@@ -29,7 +29,7 @@ use flow::stream_event::StreamEvent;
 use flow::stream_owner::StreamOwner;
 
 pub use config::{CheckConfig, HttpProbeConfig, ProbeConfig, check_address};
-pub use probe::Remark;
+pub use probe::CheckResult;
 use probe::{Seen, Verdict};
 
 /// The deadline of the stream of a check.
@@ -55,7 +55,7 @@ struct Target {
     /// The number of consecutive failed checks.
     bad: u32,
     /// The time and the result of the last check.
-    last: Option<(Instant, Remark)>,
+    last: Option<(Instant, CheckResult)>,
 }
 
 /// A running check.
@@ -138,7 +138,7 @@ impl Checks {
                 let soon = self.below(self.config.interval);
                 let target = &mut self.targets[place];
                 target.due = target.due.min(target.due.and_then(|_| now.checked_add(soon)));
-                self.hasten(target_time(&self.targets[place]));
+                self.schedule_by(target_time(&self.targets[place]));
             }
         }
     }
@@ -168,11 +168,11 @@ impl Checks {
     }
 
     /// Returns the result of the last check of the worker with the index `place`, and how long ago it was.
-    pub(crate) fn last(&self, place: usize, now: Instant) -> Option<Remark> {
-        let (at, Remark { text, kind }) = self.targets.get(place)?.last.as_ref()?;
+    pub(crate) fn last(&self, place: usize, now: Instant) -> Option<CheckResult> {
+        let (at, CheckResult { text, kind }) = self.targets.get(place)?.last.as_ref()?;
         let ago = now.saturating_duration_since(*at).as_secs_f64();
         let dated = |said: &str| format!("{said}, {ago:.1}s ago");
-        Some(Remark { text: dated(text), kind: dated(kind) })
+        Some(CheckResult { text: dated(text), kind: dated(kind) })
     }
 
     /// Handles that a worker has started.
@@ -186,11 +186,11 @@ impl Checks {
         target.bad = 0;
         target.owed = None;
         target.due = now.checked_add(first);
-        self.hasten(target_time(&self.targets[worker.index()]));
+        self.schedule_by(target_time(&self.targets[worker.index()]));
     }
 
     /// Handles the address that was assigned to a worker at its start.
-    pub(crate) fn handle_home(&mut self, worker: WorkerId, address: &event::Address) {
+    pub(crate) fn handle_address(&mut self, worker: WorkerId, address: &event::Address) {
         let addresses = &mut self.config.addresses;
         if addresses.len() <= worker.index() {
             addresses.resize(worker.index() + 1, address.clone());
@@ -207,10 +207,10 @@ impl Checks {
     }
 
     /// Handles that a request could not be delivered to this worker: it is checked now.
-    pub(crate) fn handle_doubt(&mut self, now: Instant, worker: WorkerId) {
+    pub(crate) fn check_now(&mut self, now: Instant, worker: WorkerId) {
         if let Some(target) = self.target(worker).filter(|target| target.running.is_none()) {
             target.due = Some(now);
-            self.hasten(Some(now));
+            self.schedule_by(Some(now));
         }
     }
 
@@ -223,7 +223,7 @@ impl Checks {
         self.next
     }
 
-    fn hasten(&mut self, at: Option<Instant>) {
+    fn schedule_by(&mut self, at: Option<Instant>) {
         self.next = [self.next, at].into_iter().flatten().min();
     }
 
@@ -236,9 +236,9 @@ impl Checks {
         events: &mut Vec<BackendEvent>,
     ) -> Vec<ProbeRequest> {
         let now = io.now();
-        let mut questions = Vec::new();
+        let mut requests = Vec::new();
         if self.next.is_none_or(|next| next > now) {
-            return questions;
+            return requests;
         }
         for place in 0..self.targets.len() {
             let target = &mut self.targets[place];
@@ -251,11 +251,11 @@ impl Checks {
             let target = &mut self.targets[place];
             if target.running.is_none() && target.due.is_some_and(|due| due <= now) {
                 target.due = None;
-                self.begin(io, pool, place, system, &mut questions, events);
+                self.begin(io, pool, place, system, &mut requests, events);
             }
         }
         self.next = self.targets.iter().filter_map(target_time).min();
-        questions
+        requests
     }
 
     fn begin(
@@ -264,7 +264,7 @@ impl Checks {
         pool: PoolId,
         place: usize,
         system: &mut System,
-        questions: &mut Vec<ProbeRequest>,
+        requests: &mut Vec<ProbeRequest>,
         events: &mut Vec<BackendEvent>,
     ) {
         let Some(worker) = self.targets[place].worker else { return };
@@ -286,7 +286,7 @@ impl Checks {
             (ProbeConfig::Line { send, .. }, None) => {
                 let number = self.numbers;
                 self.targets[place].owed = Some(number);
-                questions.push(ProbeRequest { worker, number, line: send.clone() });
+                requests.push(ProbeRequest { worker, number, line: send.clone() });
                 Running::Query { number, until }
             }
             (probe, Some(address)) => {
@@ -312,7 +312,7 @@ impl Checks {
         target.running = None;
         if target.of.take() != target.worker {
             // The check was started for a worker that is gone.
-            return self.rest(now, place);
+            return self.schedule_next(now, place);
         }
         let good = said.is_ok();
         let (Ok(said) | Err(said)) = said;
@@ -322,12 +322,12 @@ impl Checks {
         self.made += 1;
         self.failed += u64::from(!good);
         let worker = target.worker;
-        self.rest(now, place);
+        self.schedule_next(now, place);
         events.extend(worker.map(|worker| BackendEvent::Checked { worker, good, text }));
     }
 
     /// Schedules the next check of a worker.
-    fn rest(&mut self, now: Instant, place: usize) {
+    fn schedule_next(&mut self, now: Instant, place: usize) {
         let target = &self.targets[place];
         if target.worker.is_none() {
             return;
@@ -338,7 +338,7 @@ impl Checks {
         };
         let pause = self.jitter(pause);
         self.targets[place].due = now.checked_add(pause);
-        self.hasten(self.targets[place].due);
+        self.schedule_by(self.targets[place].due);
     }
 
     fn end_stream(
@@ -395,12 +395,12 @@ impl Checks {
     }
 
     /// Returns the worker that the running check of an index applies to.
-    pub(crate) fn looks_at(&self, place: usize) -> Option<WorkerId> {
+    pub(crate) fn checked_worker(&self, place: usize) -> Option<WorkerId> {
         self.targets.get(place)?.of
     }
 
     /// Handles that another process accepted the connection.
-    pub(crate) fn handle_taken(
+    pub(crate) fn handle_foreign_accept(
         &mut self,
         io: &mut Context<'_>,
         place: usize,
@@ -456,7 +456,7 @@ impl Checks {
                 // This is not a result for the worker. It is checked again after a pause.
                 let target = &mut self.targets[place];
                 (target.running, target.of) = (None, None);
-                return self.rest(now, place);
+                return self.schedule_next(now, place);
             }
             let said = match reason {
                 Reason::ConnectFailed(why) => format!("no connection: {why}"),
@@ -512,7 +512,7 @@ impl Checks {
         said: Result<String, String>,
         events: &mut Vec<BackendEvent>,
     ) {
-        let said = said.map(Remark::from).map_err(Remark::from);
+        let said = said.map(CheckResult::from).map_err(CheckResult::from);
         let running = self.targets.get(place).and_then(|target| target.running.as_ref());
         if matches!(running, Some(Running::Program { token, .. }) if *token == of) {
             self.end(now, place, said, events);
@@ -520,13 +520,13 @@ impl Checks {
     }
 
     /// Handles that a check request was not sent or not delivered. This is not a result for the worker.
-    pub(crate) fn handle_unasked(&mut self, now: Instant, number: u64) {
+    pub(crate) fn handle_not_sent(&mut self, now: Instant, number: u64) {
         let owes = |target: &Target| target.owed == Some(number);
         let Some(place) = self.targets.iter().position(owes) else { return };
         self.targets[place].owed = None;
         if matches!(self.targets[place].running, Some(Running::Query { .. })) {
             self.targets[place].running = None;
-            self.rest(now, place);
+            self.schedule_next(now, place);
         }
     }
 
@@ -547,7 +547,7 @@ impl Checks {
                     Err(format!("no answer: {}", outcome.end().cause.as_str()).into())
                 }
                 Verdicts::Answered | Verdicts::Refused | Verdicts::Left => {
-                    return self.handle_unasked(now, of);
+                    return self.handle_not_sent(now, of);
                 }
             },
         };

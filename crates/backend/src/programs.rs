@@ -50,7 +50,7 @@ pub use config::{LaunchPolicy, ProgramConfig, ProgramTimeouts, ReplyStreamConfig
 use deadlines::{ANSWER, FIRST, GAP, SLOW, STALL};
 pub(crate) use fault::ExitReport;
 use fault::Fault;
-use pipes::{Check, Known, PARTIAL, ProgramOutput, ProgramPipes, UNREAD_MAX};
+use pipes::{Check, PARTIAL, PoolAlignment, ProgramOutput, ProgramPipes, UNREAD_MAX};
 use program::{Phase, Program};
 use stderr::Stderr;
 
@@ -61,7 +61,7 @@ pub(crate) struct Programs {
     config: Arc<ProgramConfig>,
     live: ByWorker<Option<Program>>,
     /// What is known about the alignment of their replies with their requests.
-    known: Known,
+    known: PoolAlignment,
     /// The exit report of the program that ended last.
     pub(crate) exit_report: ExitReport,
 }
@@ -82,7 +82,7 @@ impl Programs {
             pool_id: id,
             config,
             live: ByWorker::default(),
-            known: Known::default(),
+            known: PoolAlignment::default(),
             exit_report: ExitReport::default(),
         }
     }
@@ -96,11 +96,11 @@ impl Programs {
     pub(crate) fn handle_config(&mut self, config: Arc<ProgramConfig>) {
         self.config = config;
         self.known.is_strict = false;
-        self.tell_alignment();
+        self.apply_alignment();
     }
 
     /// Passes what is known about alignment to all running programs.
-    fn tell_alignment(&mut self) {
+    fn apply_alignment(&mut self) {
         let pipes_of_workers =
             self.live.values_mut().flatten().filter_map(|program| program.pipes.as_mut());
         pipes_of_workers.for_each(|pipes| pipes.handle_alignment(&self.config, self.known));
@@ -133,11 +133,11 @@ impl Programs {
             timer: None,
             killed_for: None,
             expected: false,
-            is_left: false,
+            is_orphaned: false,
             asker: None,
             is_proven: false,
             served: 0,
-            looked_at: None,
+            memory_checked_at: None,
             last_words: self.config.last_words,
             audience: Audience::of(&self.config),
         });
@@ -196,8 +196,8 @@ impl Programs {
             // The program is already being stopped. The pipes are dropped, and so closed, here.
             return;
         }
-        if config.is_hosted {
-            return program.listen_to(io, pipes);
+        if config.is_spawned_http {
+            return program.adopt_log_pipes(io, pipes);
         }
         let recv_buffer_max =
             config.framing.recv_buffer_max(config.reply_max).saturating_add(HOLD_SLACK);
@@ -221,9 +221,9 @@ impl Programs {
         program.stderr.open(error);
         if let Some(request) = program.pending.take() {
             pipes.send(io, worker, request, config.deadline, events);
-            program.settle_in(io);
-        } else if config.greets {
-            pipes.greet(io);
+            program.finish_start(io);
+        } else if config.needs_handshake {
+            pipes.start_handshake(io);
         } else if !config.says_ready {
             program.serve(io, events);
         }
@@ -238,7 +238,7 @@ impl Programs {
         let Some(program) = self.find(worker) else { return };
         tracing::warn!(worker = program.name, "cannot be started: {error}");
         program.give_back(events);
-        let trouble = trouble::of_start(program.last_words, error);
+        let trouble = trouble::from_start(program.last_words, error);
         *self.live.at(worker) = None;
         events.push(BackendEvent::Trouble { trouble: Box::new(trouble) });
         events.push(BackendEvent::StartFailed { worker });
@@ -269,8 +269,8 @@ impl Programs {
             return self.launch(io, worker, LaunchOptions::default(), system);
         }
         program.asker = Some(meta.asker.client);
-        program.is_left &= !meta.is_reset;
-        program.audience.handle_sent(meta.asker.client, meta.is_reset, program.stderr.said());
+        program.is_orphaned &= !meta.is_reset;
+        program.audience.handle_sent(meta.asker.client, meta.is_reset, program.stderr.received());
         match program.pipes.as_mut() {
             Some(pipes) => pipes.send(io, worker, (request, meta), deadline, events),
             None => {
@@ -281,10 +281,10 @@ impl Programs {
     }
 
     /// Stops or resumes reading the output of a session program, because its connection stopped or resumed reading.
-    pub(crate) fn pause_program(&mut self, io: &mut Context<'_>, worker: WorkerId, hush: bool) {
+    pub(crate) fn pause_program(&mut self, io: &mut Context<'_>, worker: WorkerId, paused: bool) {
         let deadline = self.config.deadline;
         if let Some(pipes) = self.find(worker).and_then(|program| program.pipes.as_mut()) {
-            if hush { pipes.pause_program(io) } else { pipes.unhush(io, deadline) }
+            if paused { pipes.pause_program(io) } else { pipes.resume_program(io, deadline) }
         }
     }
 
@@ -305,11 +305,11 @@ impl Programs {
             // Replies to other clients arrive through the same pipe.
             RequestControl::Pause if is_shared => {}
             RequestControl::Pause => pipes.pause_reply(io, id),
-            RequestControl::Resume => pipes.go_on(io, id, deadline),
+            RequestControl::Resume => pipes.resume_reply(io, id, deadline),
             // A frame is complete when it is dispatched.
             RequestControl::Body(..) | RequestControl::BodyEnd | RequestControl::Splice(_) => {}
             RequestControl::Abandoned => {
-                pipes.go_on(io, id, deadline);
+                pipes.resume_reply(io, id, deadline);
                 pipes.cancel(io, worker, id, events);
                 pipes.arm(io, deadline);
             }
@@ -347,9 +347,9 @@ impl Programs {
         program.prove(events);
         let has_answered = answers > 0;
         if watches_memory && has_answered {
-            program.look_at_memory(io.now(), system, events);
+            program.check_memory(io.now(), system, events);
         }
-        self.known.has_spoken |= has_answered;
+        self.known.output_seen |= has_answered;
         let Some(program) = self.find(worker) else { return };
         let Some(pipes) = program.pipes.as_mut() else { return };
         match said {
@@ -361,7 +361,7 @@ impl Programs {
                     program.serve(io, events);
                 }
             }
-            said => self.condemn(io, worker, &said, system, events),
+            said => self.kill_for_output(io, worker, &said, system, events),
         }
     }
 
@@ -375,11 +375,11 @@ impl Programs {
         events: &mut Vec<BackendEvent>,
     ) {
         let (grace, framing) = (self.config.grace, self.config.framing);
-        let is_hosted = self.config.is_hosted;
+        let is_spawned_http = self.config.is_spawned_http;
         let Some(program) = self.find(worker) else { return };
         match pipe {
             Pipe::Error => program.stderr.close(),
-            Pipe::Output if is_hosted => program.prints.close(),
+            Pipe::Output if is_spawned_http => program.prints.close(),
             Pipe::Input | Pipe::Output => {
                 if program.phase == Phase::Serving && !program.is_slot {
                     events.push(BackendEvent::Retired { worker });
@@ -442,13 +442,13 @@ impl Programs {
                 }
                 Fault::Stalled(pipes.reading_limit(deadline).unwrap_or_default())
             }
-            (Pipe::Output, ANSWER) if !pipes.is_owing() => {
+            (Pipe::Output, ANSWER) if !pipes.owes_reply() => {
                 match pipes.handle_silent(io, worker, events) {
                     Check::Waits => pipes.arm(io, deadline),
                     Check::Passed => self.known.has_passed = true,
                     Check::Failed => {
-                        let said = ProgramOutput::Unasked(PARTIAL.to_owned());
-                        self.condemn(io, worker, &said, system, events);
+                        let said = ProgramOutput::Unsolicited(PARTIAL.to_owned());
+                        self.kill_for_output(io, worker, &said, system, events);
                     }
                 }
                 return;
@@ -457,10 +457,10 @@ impl Programs {
                 let said = pipes.handle_gap(io, worker, events);
                 pipes.arm(io, deadline);
                 program.prove(events);
-                return self.condemn(io, worker, &said, system, events);
+                return self.kill_for_output(io, worker, &said, system, events);
             }
             (Pipe::Output, SLOW) => {
-                if pipes.handle_mute(io) && !std::mem::replace(&mut self.known.has_spoken, true) {
+                if pipes.handle_mute(io) && !std::mem::replace(&mut self.known.output_seen, true) {
                     let command = &self.config.program;
                     tracing::warn!(
                         worker = name_of,
@@ -493,7 +493,7 @@ impl Programs {
         };
         // If no request is in flight, a program that does not read would block the following requests.
         let is_deaf = matches!(fault, Fault::Stalled(_)) && program.phase == Phase::Serving;
-        if is_deaf || pipes.is_owing() {
+        if is_deaf || pipes.owes_reply() {
             tracing::warn!(worker = name_of, "{}, and is killed", fault.message());
             program.kill(io, system, fault, events);
         }
@@ -532,7 +532,7 @@ impl Programs {
     }
 
     /// Measures the memory of the program after a reply.
-    pub(crate) fn look_at_memory(
+    pub(crate) fn check_memory(
         &mut self,
         io: &Context<'_>,
         worker: WorkerId,
@@ -542,7 +542,7 @@ impl Programs {
         if self.config.watches_memory
             && let Some(program) = self.find(worker)
         {
-            program.look_at_memory(io.now(), system, events);
+            program.check_memory(io.now(), system, events);
         }
     }
 
@@ -571,7 +571,7 @@ impl Programs {
                 state: match program.phase {
                     Phase::Starting => "starting",
                     Phase::Serving | Phase::Empty => "serving",
-                    Phase::Silent | Phase::Ending | Phase::Told | Phase::Killed => "ending",
+                    Phase::Silent | Phase::Ending | Phase::Terminating | Phase::Killed => "ending",
                 },
                 in_flight,
                 served,

@@ -39,25 +39,25 @@ mod socket;
 pub use config::SpawnedHttpConfig;
 use ports::{Made, Ports};
 use readiness::{Readiness, Step};
-use socket::Homes;
+use socket::ProgramSockets;
 
 /// How long the end of a connection with an outstanding reply is delayed until the exit of the program is reported, so
 /// that the outcome can contain its exit status. During this time the program receives no requests.
 const EXIT_WAIT: Duration = Duration::from_millis(100);
 
 /// The pause before the next connection to a program with a full listen backlog.
-const CROWDED: Duration = Duration::from_millis(5);
+const BACKLOG_PAUSE: Duration = Duration::from_millis(5);
 /// The minimum time for which other processes may keep open the connections of a program that has exited.
 const GRACE_MIN: Duration = Duration::from_millis(20);
 
 /// An event that is delayed until it is known whether the program has exited.
-struct Lost {
+struct Delayed {
     worker: WorkerId,
     report: BackendEvent,
 }
 
 /// A program that has exited. Its connections may contain unread replies.
-struct Departed {
+struct Exited {
     worker: WorkerId,
     /// The exit message for unanswered requests.
     text: ExitMessage,
@@ -70,15 +70,15 @@ pub(crate) struct SpawnedHttp {
     pool_id: PoolId,
     programs: Programs,
     servers: Upstream,
-    homes: Homes,
+    sockets: ProgramSockets,
     ports: Ports,
     /// Programs that do not serve yet.
-    births: Vec<Readiness>,
-    lost: Vec<Lost>,
-    lost_timer: Option<TimerId>,
-    departed: Vec<Departed>,
-    departed_timer: Option<TimerId>,
-    crowded_timer: Option<TimerId>,
+    readiness_checks: Vec<Readiness>,
+    delayed: Vec<Delayed>,
+    delayed_timer: Option<TimerId>,
+    exited: Vec<Exited>,
+    exited_timer: Option<TimerId>,
+    backlog_timer: Option<TimerId>,
     /// How long other processes may keep open the connections of a program that has exited.
     grace: Duration,
 }
@@ -89,16 +89,16 @@ impl SpawnedHttp {
         Self {
             pool_id: pool.0,
             grace: program.grace.max(GRACE_MIN),
-            homes: Homes::new(socket, program.arguments.clone()),
+            sockets: ProgramSockets::new(socket, program.arguments.clone()),
             ports: Ports::default(),
             programs: Programs::new(pool, program),
             servers: Upstream::new(pool, servers, None),
-            births: Vec::new(),
-            lost: Vec::new(),
-            lost_timer: None,
-            departed: Vec::new(),
-            departed_timer: None,
-            crowded_timer: None,
+            readiness_checks: Vec::new(),
+            delayed: Vec::new(),
+            delayed_timer: None,
+            exited: Vec::new(),
+            exited_timer: None,
+            backlog_timer: None,
         }
     }
 
@@ -107,7 +107,7 @@ impl SpawnedHttp {
     pub(crate) fn handle_config(&mut self, config: SpawnedHttpConfig) {
         let SpawnedHttpConfig { program, servers, socket } = config;
         self.grace = program.grace.max(GRACE_MIN);
-        self.homes.handle_config(socket, program.arguments.clone());
+        self.sockets.handle_config(socket, program.arguments.clone());
         self.programs.handle_config(program);
         self.servers.handle_tuning(servers);
     }
@@ -119,7 +119,7 @@ impl SpawnedHttp {
         system: &mut System,
         events: &mut Vec<BackendEvent>,
     ) {
-        let (address, options) = match self.homes.make(worker, &mut *system.spawner) {
+        let (address, options) = match self.sockets.make(worker, &mut *system.spawner) {
             Ok(made) => made,
             Err(error) => {
                 let name = self.programs.name(worker);
@@ -127,12 +127,12 @@ impl SpawnedHttp {
                 return events.push(BackendEvent::StartFailed { worker });
             }
         };
-        self.births.push(Readiness::new(
+        self.readiness_checks.push(Readiness::new(
             (self.pool_id, worker),
             address.clone(),
             options.socket.clone(),
         ));
-        self.servers.settle_at(worker, address, &self.programs.name(worker));
+        self.servers.set_address(worker, address, &self.programs.name(worker));
         self.with_programs(io, system, events, |programs, io, system, events| {
             programs.start(io, worker, options, system, events);
         });
@@ -195,16 +195,16 @@ impl SpawnedHttp {
     }
 
     pub(crate) fn is_starting(&self, worker: WorkerId) -> bool {
-        self.births.iter().any(|birth| birth.worker == worker)
+        self.readiness_checks.iter().any(|readiness_check| readiness_check.worker == worker)
     }
 
     /// Returns the address of a program.
-    pub(crate) fn home(&self, worker: WorkerId) -> Option<&Address> {
-        self.servers.home(worker)
+    pub(crate) fn server_address(&self, worker: WorkerId) -> Option<&Address> {
+        self.servers.server_address(worker)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.programs.is_empty() && self.lost.is_empty() && self.departed.is_empty()
+        self.programs.is_empty() && self.delayed.is_empty() && self.exited.is_empty()
     }
 
     pub(crate) fn status(&self) -> Vec<WorkerStatus> {
@@ -247,15 +247,17 @@ impl SpawnedHttp {
                     programs.handle_stream_event(io, (worker, pipe), heard, system, events);
                 });
             }
-            (StreamPurpose::Trial(worker), StreamEvent::Connected) => {
+            (StreamPurpose::ReadinessCheck(worker), StreamEvent::Connected) => {
                 self.handle_connected(io, worker, stream, system, events);
             }
-            (StreamPurpose::Trial(worker), StreamEvent::Closed(_)) => {
+            (StreamPurpose::ReadinessCheck(worker), StreamEvent::Closed(_)) => {
                 self.handle_closed(io, worker, stream);
             }
             // No request is sent on this stream.
-            (StreamPurpose::Trial(_), StreamEvent::Data(data)) => data.consume(data.bytes().len()),
-            (StreamPurpose::Trial(_), _) => {}
+            (StreamPurpose::ReadinessCheck(_), StreamEvent::Data(data)) => {
+                data.consume(data.bytes().len())
+            }
+            (StreamPurpose::ReadinessCheck(_), _) => {}
         }
     }
 
@@ -283,10 +285,10 @@ impl SpawnedHttp {
     ) -> R {
         let mut inner = Vec::new();
         let result = act(&mut self.programs, io, system, &mut inner);
-        self.heard_of_programs(io, inner, system, events);
-        for birth in &mut self.births {
-            if self.programs.runs(birth.worker) {
-                birth.begin(io);
+        self.handle_program_events(io, inner, system, events);
+        for readiness_check in &mut self.readiness_checks {
+            if self.programs.runs(readiness_check.worker) {
+                readiness_check.begin(io);
             }
         }
         result
@@ -302,14 +304,14 @@ impl SpawnedHttp {
     ) {
         let mut inner = Vec::new();
         act(&mut self.servers, io, &mut inner);
-        if self.servers.is_crowded() {
-            let key = WorkerTimer::Crowded.key(self.pool_id);
-            self.crowded_timer.get_or_insert_with(|| io.timer_of(key, io.now() + CROWDED));
+        if self.servers.has_full_backlog() {
+            let key = WorkerTimer::FullBacklog.key(self.pool_id);
+            self.backlog_timer.get_or_insert_with(|| io.timer_of(key, io.now() + BACKLOG_PAUSE));
         }
-        self.heard_of_server(io, worker, inner, system, events);
+        self.handle_server_events(io, worker, inner, system, events);
     }
 
-    fn heard_of_programs(
+    fn handle_program_events(
         &mut self,
         io: &mut Context<'_>,
         inner: Vec<BackendEvent>,
@@ -324,14 +326,14 @@ impl SpawnedHttp {
                     });
                 }
                 BackendEvent::StartFailed { worker } => {
-                    self.born(io, worker);
-                    self.homes.leave(worker);
+                    self.end_readiness_check(io, worker);
+                    self.sockets.leave(worker);
                     self.ports.leave(worker);
                     events.push(report);
                 }
                 BackendEvent::Ended { worker, .. } => {
-                    self.born(io, worker);
-                    self.depart(io, worker, report, events);
+                    self.end_readiness_check(io, worker);
+                    self.handle_exit(io, worker, report, events);
                 }
                 report => events.push(report),
             }
@@ -339,7 +341,7 @@ impl SpawnedHttp {
     }
 
     /// Handles the exit of a process. Its unread replies are delivered before its end is reported.
-    fn depart(
+    fn handle_exit(
         &mut self,
         io: &mut Context<'_>,
         worker: WorkerId,
@@ -347,54 +349,54 @@ impl SpawnedHttp {
         events: &mut Vec<BackendEvent>,
     ) {
         let text = ExitMessage(self.programs.name(worker), self.programs.exit_report.clone());
-        self.homes.leave(worker);
+        self.sockets.leave(worker);
         self.ports.leave(worker);
-        let (of_it, others) = self.lost.drain(..).partition(|lost| lost.worker == worker);
-        self.lost = others;
-        let of_it: Vec<Lost> = of_it;
-        events.extend(of_it.into_iter().map(|lost| told(lost.report, &text)));
-        let departed = Departed { worker, text, report };
+        let (of_it, others) = self.delayed.drain(..).partition(|delayed| delayed.worker == worker);
+        self.delayed = others;
+        let of_it: Vec<Delayed> = of_it;
+        events.extend(of_it.into_iter().map(|delayed| with_exit_cause(delayed.report, &text)));
+        let exited = Exited { worker, text, report };
         if self.servers.load(worker.into()).0 == 0 || active(Mutant::LastWords) {
-            return self.bury(io, departed, events);
+            return self.report_end(io, exited, events);
         }
-        self.departed.push(departed);
+        self.exited.push(exited);
         let grace = self.grace;
-        let key = WorkerTimer::Departed.key(self.pool_id);
-        self.departed_timer.get_or_insert_with(|| io.timer_of(key, io.now() + grace));
+        let key = WorkerTimer::Exited.key(self.pool_id);
+        self.exited_timer.get_or_insert_with(|| io.timer_of(key, io.now() + grace));
     }
 
     /// Reports the end of a program.
-    fn bury(&mut self, io: &mut Context<'_>, departed: Departed, events: &mut Vec<BackendEvent>) {
-        let Departed { worker, text, report } = departed;
+    fn report_end(&mut self, io: &mut Context<'_>, exited: Exited, events: &mut Vec<BackendEvent>) {
+        let Exited { worker, text, report } = exited;
         let mut inner = Vec::new();
         self.servers.mark_gone(io, worker, &mut inner);
         let inner =
             inner.into_iter().filter(|report| !matches!(report, BackendEvent::Ended { .. }));
-        events.extend(inner.map(|report| told(report, &text)));
+        events.extend(inner.map(|report| with_exit_cause(report, &text)));
         events.push(report);
     }
 
     /// Removes and returns a program that has exited.
-    fn departed(&mut self, worker: WorkerId) -> Option<Departed> {
-        let found = self.departed.iter().position(|departed| departed.worker == worker)?;
-        Some(self.departed.swap_remove(found))
+    fn exited(&mut self, worker: WorkerId) -> Option<Exited> {
+        let found = self.exited.iter().position(|exited| exited.worker == worker)?;
+        Some(self.exited.swap_remove(found))
     }
 
     /// Reports the end of programs whose connections are kept open by other processes. A program with a reply that
     /// waits for its client is still waited for.
-    fn bury_all(&mut self, io: &mut Context<'_>, events: &mut Vec<BackendEvent>) {
-        let (held, silent): (Vec<_>, Vec<_>) = std::mem::take(&mut self.departed)
+    fn report_all_ends(&mut self, io: &mut Context<'_>, events: &mut Vec<BackendEvent>) {
+        let (held, silent): (Vec<_>, Vec<_>) = std::mem::take(&mut self.exited)
             .into_iter()
-            .partition(|departed| self.servers.is_held(io, departed.worker));
-        self.departed = held;
-        silent.into_iter().for_each(|departed| self.bury(io, departed, events));
-        if !self.departed.is_empty() {
-            let key = WorkerTimer::Departed.key(self.pool_id);
-            self.departed_timer = Some(io.timer_of(key, io.now() + self.grace));
+            .partition(|exited| self.servers.is_held(io, exited.worker));
+        self.exited = held;
+        silent.into_iter().for_each(|exited| self.report_end(io, exited, events));
+        if !self.exited.is_empty() {
+            let key = WorkerTimer::Exited.key(self.pool_id);
+            self.exited_timer = Some(io.timer_of(key, io.now() + self.grace));
         }
     }
 
-    fn heard_of_server(
+    fn handle_server_events(
         &mut self,
         io: &mut Context<'_>,
         worker: WorkerId,
@@ -406,26 +408,25 @@ impl SpawnedHttp {
         for report in inner {
             match report {
                 BackendEvent::Started { .. } => {}
-                BackendEvent::Ended { worker, expected, reached: _ } => match self.departed(worker)
-                {
-                    Some(departed) => self.bury(io, departed, events),
+                BackendEvent::Ended { worker, expected, reached: _ } => match self.exited(worker) {
+                    Some(exited) => self.report_end(io, exited, events),
                     None => self.programs.drain(io, worker, expected, system),
                 },
                 BackendEvent::Answered { ref outcome, .. }
                     if outcome.end().cause == Cause::Died =>
                 {
-                    let gone = self.departed.iter().find(|departed| departed.worker == worker);
-                    if let Some(departed) = gone {
-                        events.push(told(report, &departed.text));
+                    let gone = self.exited.iter().find(|exited| exited.worker == worker);
+                    if let Some(exited) = gone {
+                        events.push(with_exit_cause(report, &exited.text));
                         continue;
                     }
                     died = true;
-                    self.lose(io, worker, report);
+                    self.delay(io, worker, report);
                 }
-                BackendEvent::Released { .. } if died => self.lose(io, worker, report),
+                BackendEvent::Released { .. } if died => self.delay(io, worker, report),
                 BackendEvent::Answered { ref outcome, .. } => {
                     late |= outcome.end().cause == Cause::Deadline;
-                    self.programs.look_at_memory(io, worker, system, events);
+                    self.programs.check_memory(io, worker, system, events);
                     events.push(report);
                 }
                 report => events.push(report),
@@ -438,16 +439,20 @@ impl SpawnedHttp {
         }
     }
 
-    fn lose(&mut self, io: &mut Context<'_>, worker: WorkerId, report: BackendEvent) {
-        self.lost.push(Lost { worker, report });
-        let key = WorkerTimer::Lost.key(self.pool_id);
-        self.lost_timer.get_or_insert_with(|| io.timer_of(key, io.now() + EXIT_WAIT));
+    fn delay(&mut self, io: &mut Context<'_>, worker: WorkerId, report: BackendEvent) {
+        self.delayed.push(Delayed { worker, report });
+        let key = WorkerTimer::Delayed.key(self.pool_id);
+        self.delayed_timer.get_or_insert_with(|| io.timer_of(key, io.now() + EXIT_WAIT));
     }
 
     /// Ends the readiness check of a program.
-    fn born(&mut self, io: &mut Context<'_>, worker: WorkerId) {
-        if let Some(found) = self.births.iter().position(|birth| birth.worker == worker) {
-            self.births.swap_remove(found).end(io);
+    fn end_readiness_check(&mut self, io: &mut Context<'_>, worker: WorkerId) {
+        if let Some(found) = self
+            .readiness_checks
+            .iter()
+            .position(|readiness_check| readiness_check.worker == worker)
+        {
+            self.readiness_checks.swap_remove(found).end(io);
         }
     }
 
@@ -461,11 +466,15 @@ impl SpawnedHttp {
         events: &mut Vec<BackendEvent>,
     ) {
         let owner = self.port_owner(io, worker, stream, system);
-        let Some(birth) = self.births.iter_mut().find(|birth| birth.worker == worker) else {
+        let Some(readiness_check) = self
+            .readiness_checks
+            .iter_mut()
+            .find(|readiness_check| readiness_check.worker == worker)
+        else {
             return io.close(stream);
         };
-        if birth.handle_connected(io, stream, owner) == Step::Accepts {
-            self.born(io, worker);
+        if readiness_check.handle_connected(io, stream, owner) == Step::Accepts {
+            self.end_readiness_check(io, worker);
             self.with_server(io, worker, system, events, |servers, _, events| {
                 servers.start(worker, events);
             });
@@ -481,7 +490,7 @@ impl SpawnedHttp {
         stream: StreamId,
         system: &System,
     ) -> PortOwner {
-        let Some(address) = self.servers.home(worker) else { return PortOwner::Nobody };
+        let Some(address) = self.servers.server_address(worker) else { return PortOwner::Nobody };
         let (name, pid) = (self.programs.name(worker), self.programs.pid(worker));
         let made = Made { stream, worker, name: &name, pid, address };
         self.ports.look(io, &made, system)
@@ -489,8 +498,12 @@ impl SpawnedHttp {
 
     /// Handles a failed or ended connection of the readiness check.
     fn handle_closed(&mut self, io: &mut Context<'_>, worker: WorkerId, stream: StreamId) {
-        if let Some(birth) = self.births.iter_mut().find(|birth| birth.worker == worker) {
-            birth.handle_closed(io, stream);
+        if let Some(readiness_check) = self
+            .readiness_checks
+            .iter_mut()
+            .find(|readiness_check| readiness_check.worker == worker)
+        {
+            readiness_check.handle_closed(io, stream);
         }
     }
 
@@ -503,30 +516,32 @@ impl SpawnedHttp {
         events: &mut Vec<BackendEvent>,
     ) {
         match of {
-            WorkerTimer::Crowded if self.crowded_timer == Some(timer) => {
+            WorkerTimer::FullBacklog if self.backlog_timer == Some(timer) => {
                 io.cancel_timer(timer);
-                self.crowded_timer = None;
-                while let Some(worker) = self.servers.next_crowded() {
+                self.backlog_timer = None;
+                while let Some(worker) = self.servers.next_full_backlog() {
                     self.with_server(io, worker, system, events, |servers, _, events| {
-                        servers.try_crowded(worker, events);
+                        servers.retry_full_backlog(worker, events);
                     });
                 }
             }
-            WorkerTimer::Departed if self.departed_timer == Some(timer) => {
+            WorkerTimer::Exited if self.exited_timer == Some(timer) => {
                 io.cancel_timer(timer);
-                self.departed_timer = None;
-                self.bury_all(io, events);
+                self.exited_timer = None;
+                self.report_all_ends(io, events);
             }
-            WorkerTimer::Lost if self.lost_timer == Some(timer) => {
+            WorkerTimer::Delayed if self.delayed_timer == Some(timer) => {
                 io.cancel_timer(timer);
-                self.lost_timer = None;
-                events.extend(self.lost.drain(..).map(|lost| lost.report));
+                self.delayed_timer = None;
+                events.extend(self.delayed.drain(..).map(|delayed| delayed.report));
             }
-            WorkerTimer::Trial(worker) => {
-                let mut births = self.births.iter_mut();
-                let birth = births.find(|birth| birth.worker == worker && birth.is_timer(timer));
-                if let Some(birth) = birth {
-                    birth.handle_timer(io);
+            WorkerTimer::ReadinessCheck(worker) => {
+                let mut readiness_checks = self.readiness_checks.iter_mut();
+                let readiness_check = readiness_checks.find(|readiness_check| {
+                    readiness_check.worker == worker && readiness_check.is_timer(timer)
+                });
+                if let Some(readiness_check) = readiness_check {
+                    readiness_check.handle_timer(io);
                 }
             }
             WorkerTimer::Program(worker) => {
@@ -545,7 +560,10 @@ impl SpawnedHttp {
 struct ExitMessage(String, ExitReport);
 
 /// Returns the event. If the exit of the program is its cause, the event contains the exit report.
-fn told(report: BackendEvent, ExitMessage(name, exit_report): &ExitMessage) -> BackendEvent {
+fn with_exit_cause(
+    report: BackendEvent,
+    ExitMessage(name, exit_report): &ExitMessage,
+) -> BackendEvent {
     match report {
         BackendEvent::Answered { id, outcome } if outcome.end().cause == Cause::Died => {
             BackendEvent::Answered { id, outcome: exit_report.outcome(outcome.end().phase, name) }

@@ -44,12 +44,12 @@ mod unrequested;
 pub use config::UpstreamConfig;
 use connection::{Connection, Step};
 use fault::Fault;
-use retry::{Budget, Declared, Reached, Then};
+use retry::{Budget, Reached, RetryDecision, RetryRules};
 use reuse_ban::ReuseBan;
 use server::Server;
 
 /// The deadline of a connection for the next action of the server.
-const LINK: DeadlineName = DeadlineName(0);
+const STEP: DeadlineName = DeadlineName(0);
 /// The deadline of the whole exchange.
 const TOTAL: DeadlineName = DeadlineName(1);
 
@@ -69,9 +69,9 @@ pub(crate) struct Upstream {
     reuse_ban: ByWorker<ReuseBan>,
     /// Workers with a full listen backlog. A worker occurs once for each of its slots that remains in use because of
     /// this.
-    crowded: Vec<WorkerId>,
+    full_backlogs: Vec<WorkerId>,
     /// Whether the full backlog was logged.
-    has_crowded: bool,
+    full_backlog_logged: bool,
     /// The buffer for encoding request heads.
     scratch: Vec<u8>,
 }
@@ -92,8 +92,8 @@ impl Upstream {
             of_request: Vec::new(),
             room,
             reuse_ban: ByWorker::default(),
-            crowded: Vec::new(),
-            has_crowded: false,
+            full_backlogs: Vec::new(),
+            full_backlog_logged: false,
             scratch: Vec::new(),
         }
     }
@@ -115,8 +115,8 @@ impl Upstream {
         }
         *self.live.at(worker) = Some(Server::new(worker));
         // A new program is a different server from the one that had this index before.
-        if self.config.is_hosted {
-            self.forget_trust(worker.into());
+        if self.config.is_spawned_http {
+            self.reset_reuse_ban(worker.into());
         }
         events.push(BackendEvent::Started { worker });
     }
@@ -162,7 +162,7 @@ impl Upstream {
         connection.send(io, request, meta, &mut self.scratch, events);
         // A new connection has the connect timeout first.
         if idle.is_some() {
-            io.deadline_in(connection.stream, LINK, deadline);
+            io.deadline_in(connection.stream, STEP, deadline);
         }
         if let Some(total) = total {
             io.deadline_in(connection.stream, TOTAL, total);
@@ -179,7 +179,7 @@ impl Upstream {
             events.push(BackendEvent::Short { worker });
         }
         let stream = io.connect(&self.config.addresses[worker].0, self.config.limits);
-        io.deadline_in(stream, LINK, self.config.connect);
+        io.deadline_in(stream, STEP, self.config.connect);
         if let Some(after) = self.config.keepalive {
             io.keep_alive(stream, after);
         }
@@ -222,7 +222,7 @@ impl Upstream {
             if let Some(server) = self.find(worker) {
                 server.reached = true;
             }
-            self.owes_from_now(io, id);
+            self.restart_timeout(io, id);
         }
     }
 
@@ -238,25 +238,25 @@ impl Upstream {
             return data.consume(data.bytes().len());
         };
         let on_statuses = self.config.retries.on.has_statuses() && self.budget.is_left();
-        let again = on_statuses.then(|| Declared::of(&self.config));
+        let again = on_statuses.then(|| RetryRules::of(&self.config));
         match connection.receive(data, &self.config.reply, again, events) {
-            Step::More => io.deadline_in(connection.stream, LINK, between),
+            Step::More => io.deadline_in(connection.stream, STEP, between),
             Step::Whole { last, keep } => {
                 let is_more = !data.bytes().is_empty();
                 if is_more {
                     let worker = connection.worker;
                     events.push(BackendEvent::Broken { refusal: Refusal::Unasked });
-                    self.distrust_replies(io, worker, events);
+                    self.ban_reuse(io, worker, events);
                 }
                 self.whole(io, id, last, keep && !is_more, events);
             }
-            Step::SaidAll(request) => self.said_all(io, id, request, events),
+            Step::ServerHalfClosed(request) => self.server_half_closed(io, id, request, events),
             Step::Unrequested { is_closing_response } => {
                 let worker = connection.worker;
                 data.consume(data.bytes().len());
                 if !is_closing_response {
                     events.push(BackendEvent::Broken { refusal: Refusal::Unasked });
-                    self.distrust_replies(io, worker, events);
+                    self.ban_reuse(io, worker, events);
                 }
                 self.close(io, id);
             }
@@ -282,7 +282,8 @@ impl Upstream {
         events: &mut Vec<BackendEvent>,
     ) {
         let Some(connection) = self.connection(id) else { return };
-        let (stream, worker, leaves) = (connection.stream, connection.worker, connection.leaves);
+        let (stream, worker, address_changed) =
+            (connection.stream, connection.worker, connection.address_changed);
         let Some(flight) = connection.flight.take() else { return };
         // The server would read the rest of the request, which follows the reply, as the next request.
         let is_early = flight.meta.more || io.queued(stream) > 0;
@@ -294,7 +295,7 @@ impl Upstream {
         if flight.held {
             io.resume(stream);
         }
-        self.keep_or_close(io, id, keep && !leaves);
+        self.keep_or_close(io, id, keep && !address_changed);
         self.release(worker, true, events);
     }
 
@@ -305,7 +306,7 @@ impl Upstream {
         let (stream, worker) = (connection.stream, connection.worker);
         let serves = self.find(worker).is_some_and(|server| server.retired.is_none());
         if keep && serves && self.may_reuse(io.now(), worker) {
-            io.deadline_in(stream, LINK, idle);
+            io.deadline_in(stream, STEP, idle);
             io.deadline(stream, TOTAL, None);
             if let Some(server) = self.find(worker) {
                 server.idle.push(id);
@@ -355,7 +356,7 @@ impl Upstream {
         events: &mut Vec<BackendEvent>,
     ) {
         let Some(connection) = self.connection(id) else { return };
-        let (worker, leaves) = (connection.worker, connection.leaves);
+        let (worker, address_changed) = (connection.worker, connection.address_changed);
         let (reached, is_cut) = (connection.reached(io), connection.owes_body());
         if connection.ends_by_reset() {
             io.reset(connection.stream);
@@ -363,15 +364,17 @@ impl Upstream {
         let flight = connection.flight.take();
         self.close(io, id);
         let address = self.address(worker);
-        if self.config.is_hosted && fault == Fault::Connect(ErrorKind::WouldBlock) {
+        if self.config.is_spawned_http && fault == Fault::Connect(ErrorKind::WouldBlock) {
             return self.backlog_full(worker, flight, events);
         }
         // A failure at an old address does not count against the server.
-        if !leaves && matches!(fault, Fault::Connect(_) | Fault::ConnectLate | Fault::Taken) {
+        if !address_changed
+            && matches!(fault, Fault::Connect(_) | Fault::ConnectLate | Fault::Taken)
+        {
             if !self.config.checked || fault == Fault::Taken {
                 tracing::warn!(server = address, pool = self.pool, "{}", fault.text(&address));
             }
-            let is_looked_at = self.config.checked || self.config.is_branch;
+            let is_looked_at = self.config.checked || self.config.is_member_shard;
             if is_looked_at && fault != Fault::Taken {
                 events.push(BackendEvent::Unreached { worker });
             } else {
@@ -386,27 +389,28 @@ impl Upstream {
         events.extend(refusal.map(|refusal| BackendEvent::Broken { refusal }));
         let Some(flight) = flight else { return };
         // A request that must not be retried does not use the retry budget.
-        let declared = Declared::of(&self.config);
+        let declared = RetryRules::of(&self.config);
         let is_retried = retry::is_retried(&fault, reached, declared.on);
         let may = is_retried
-            && retry::then(reached, flight.passed, flight.meta, declared, true) == Then::Again;
+            && retry::decide(reached, flight.passed, flight.meta, declared, true)
+                == RetryDecision::Retry;
         let costs = may && reached == Reached::Server;
         let budget = costs && self.budget.spend();
         let mut again = match is_retried {
-            true => retry::then(reached, flight.passed, flight.meta, declared, budget),
-            false => Then::End,
+            true => retry::decide(reached, flight.passed, flight.meta, declared, budget),
+            false => RetryDecision::End,
         };
         // Idle connections were closed to free descriptors. If there were none, the attempts must be limited.
         if fault == Fault::NoDescriptor && flight.meta.tries.saturating_add(1) >= declared.tries {
-            again = Then::End;
+            again = RetryDecision::End;
         }
         if active(Mutant::AskedTwice) && reached == Reached::Server && !flight.passed {
-            again = Then::Again;
+            again = RetryDecision::Retry;
         }
         if active(Mutant::GaveUp) {
-            again = Then::End;
+            again = RetryDecision::End;
         }
-        if again == Then::Again && !flight.abandoned {
+        if again == RetryDecision::Retry && !flight.abandoned {
             // An attempt counts if a server received bytes of the request, or if no descriptor was free.
             let counts = reached == Reached::Server || fault == Fault::NoDescriptor;
             let tries = flight.meta.tries.saturating_add(u8::from(counts));
@@ -465,7 +469,7 @@ impl Upstream {
         let Some(connection) = self.connection(id) else { return };
         match connection.ended() {
             Step::Whole { last, .. } => self.whole(io, id, last, false, events),
-            Step::SaidAll(request) => self.said_all(io, id, request, events),
+            Step::ServerHalfClosed(request) => self.server_half_closed(io, id, request, events),
             Step::Fault(_) if active(Mutant::ShortBody) => {
                 self.whole(io, id, Slice::default(), false, events);
             }
@@ -486,13 +490,13 @@ impl Upstream {
             return self.close(io, id);
         }
         // The server has sent everything and accepts no more bytes of the client.
-        if connection.has_said_all() {
+        if connection.has_server_half_closed() {
             return self.whole(io, id, Slice::default(), false, events);
         }
         if reason == Reason::NotSilent {
             let worker = connection.worker;
             events.push(BackendEvent::Broken { refusal: Refusal::Unasked });
-            self.distrust_replies(io, worker, events);
+            self.ban_reuse(io, worker, events);
         }
         let fault = match reason {
             Reason::ConnectFailed(ErrorKind::QuotaExceeded) => Fault::NoDescriptor,
@@ -513,7 +517,7 @@ impl Upstream {
         let between = self.config.between;
         if let Some(connection) = self.connection(id) {
             connection.relayed(count, done, events);
-            io.deadline_in(connection.stream, LINK, between);
+            io.deadline_in(connection.stream, STEP, between);
         }
     }
 

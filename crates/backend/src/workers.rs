@@ -113,7 +113,7 @@ impl WorkersConfig {
     /// Adapts the configuration for a member shard.
     pub fn make_member_shard(&mut self) {
         if let Self::Upstream(config) = self {
-            config.is_branch = true;
+            config.is_member_shard = true;
         }
     }
 }

@@ -4,14 +4,14 @@ use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use gateway::{Access, Order, Told};
+use gateway::{Access, Order, OrderResult};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::pages::{STATUS_WAIT, not_found};
 
 /// The maximum number of decisions on one page.
-const LATELY_MAX: usize = 100;
+const DECISIONS_MAX: usize = 100;
 /// The maximum weight.
 const WEIGHT_MAX: u32 = 256;
 
@@ -32,8 +32,8 @@ async fn order(access: Access, pool: String, order: Order) -> Response {
         access.order(pool, order, move |told| drop(reply.send(told)));
     });
     match told.await {
-        Some(Told::Done(text)) => (StatusCode::OK, format!("{text}\n")).into_response(),
-        Some(Told::Unknown(text)) => not_found(&text),
+        Some(OrderResult::Done(text)) => (StatusCode::OK, format!("{text}\n")).into_response(),
+        Some(OrderResult::Unknown(text)) => not_found(&text),
         None => late(),
     }
 }
@@ -113,7 +113,7 @@ pub(crate) async fn why(State(access): State<Access>, Path(id): Path<u64>) -> Re
 
 pub(crate) async fn lately(State(access): State<Access>, Path(pool): Path<String>) -> Response {
     let asked = pool.clone();
-    let found = ask(|reply| access.lately(asked, LATELY_MAX, move |all| drop(reply.send(all))));
+    let found = ask(|reply| access.lately(asked, DECISIONS_MAX, move |all| drop(reply.send(all))));
     match found.await {
         None => silent(),
         Some(None) => not_found(&format!("there is no pool {pool}")),

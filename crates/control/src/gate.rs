@@ -26,7 +26,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use crate::audit::Audit;
-use crate::places::Place;
+use crate::connection_slots::ConnectionSlot;
 use crate::role::Role;
 use crate::routes;
 
@@ -156,7 +156,7 @@ pub(crate) struct Gate {
     /// The user of the daemon.
     pub(crate) user: u32,
     /// Whether the permissions of the Unix socket decide who has access, because they name a group.
-    pub(crate) by_permissions: bool,
+    pub(crate) group_has_access: bool,
     /// The number of bytes that are free for request bodies; initially [`BODIES_MAX`].
     pub(crate) bodies: Semaphore,
     pub(crate) audit: Arc<Audit>,
@@ -210,7 +210,7 @@ impl Gate {
     pub(crate) fn trusts(&self, peer: Peer) -> bool {
         match peer {
             Peer::Unix { uid: Some(uid), .. } => {
-                uid == 0 || uid == self.user || self.by_permissions
+                uid == 0 || uid == self.user || self.group_has_access
             }
             Peer::Unix { uid: None, .. } | Peer::Internet { .. } => false,
         }
@@ -353,7 +353,9 @@ async fn answer(
         return (identity, false, Rejection::AnonymousBody.into_response());
     }
     parts.extensions.insert(identity.role());
-    if let (Identity::Token, Some(place)) = (identity, parts.extensions.get::<Arc<Place>>()) {
+    if let (Identity::Token, Some(place)) =
+        (identity, parts.extensions.get::<Arc<ConnectionSlot>>())
+    {
         place.trust().await;
     }
     let response = match receive(&gate.bodies, body).await {

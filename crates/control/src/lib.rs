@@ -11,9 +11,9 @@
 
 mod audit;
 mod balance;
+mod connection_slots;
 mod gate;
 mod pages;
-mod places;
 mod reload;
 mod role;
 mod routes;
@@ -143,7 +143,7 @@ pub fn start(
         token,
         anonymous: listen.is_local(),
         user: rustix::process::geteuid().as_raw(),
-        by_permissions: group.is_some(),
+        group_has_access: group.is_some(),
         bodies: tokio::sync::Semaphore::new(gate::BODIES_MAX),
         audit: Arc::default(),
     });

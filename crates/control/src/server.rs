@@ -15,8 +15,8 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
+use crate::connection_slots::{ConnectionSlot, ConnectionSlots};
 use crate::gate::{Gate, Peer};
-use crate::places::{Place, Places};
 use crate::socket::Socket;
 
 /// The maximum size of the headers, in bytes.
@@ -95,7 +95,7 @@ pub(crate) async fn serve(
         Socket::Internet(socket) => Listener::Internet(TcpListener::from_std(socket)?),
         Socket::Unix(socket) => Listener::Unix(UnixListener::from_std(socket)?),
     };
-    let places = Places::new(limits.connections, limits.anonymous);
+    let places = ConnectionSlots::new(limits.connections, limits.anonymous);
     let mut reserved = reserve();
     loop {
         let accepted = match &listener {
@@ -144,8 +144,13 @@ pub(crate) async fn serve(
 }
 
 /// Serves one connection to its end.
-async fn connection<S>(stream: S, router: Router, peer: Peer, place: Arc<Place>, limits: Limits)
-where
+async fn connection<S>(
+    stream: S,
+    router: Router,
+    peer: Peer,
+    place: Arc<ConnectionSlot>,
+    limits: Limits,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let router = router.layer(Extension(peer)).layer(Extension(Arc::clone(&place)));

@@ -51,7 +51,7 @@ impl Reader {
                 password: None,
                 database: config.get_dbname().unwrap_or_default().to_owned(),
                 tls: Tls::Off,
-                connect_wait: Duration::from_secs(10),
+                connect_timeout: Duration::from_secs(10),
             };
             let job = Job::new(Action::Query(Query::new(&sql())));
             let reader = factory(PostgresOptions { server, job })?.reader()?;

@@ -21,7 +21,7 @@ pub struct Job {
     /// What a commit waits for.
     pub sync: Sync,
     /// The maximum time that a batch waits for a lock that another connection holds. Then the batch fails.
-    pub lock_wait: Duration,
+    pub lock_timeout: Duration,
     /// How long a batch that is known not to be stored is retried, counted from its first failure; zero: no retry. For
     /// servers only: after an error of a file there is no retry.
     pub retry: Duration,
@@ -53,7 +53,7 @@ impl Job {
             record: Record::Json,
             ack: "ok".to_owned(),
             sync: Sync::Full,
-            lock_wait: Duration::from_secs(5),
+            lock_timeout: Duration::from_secs(5),
             retry: Duration::from_secs(10),
             resend: true,
             dead: None,

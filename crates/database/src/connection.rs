@@ -7,15 +7,15 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use exchange::Stop;
 
 use crate::fault::Fault;
-use crate::link::{Driver, Link, Setup};
+use crate::link::{DatabaseSession, Driver, Setup};
 use crate::logins::{self, PAUSE_FIRST, PAUSE_MAX};
 use crate::rows::Shape;
 
 /// The interval at which a handler checks during a pause whether to stop.
-const LOOK: Duration = Duration::from_millis(10);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The interval at which a handler opens another connection while the dead-letter table cannot be used.
-const LOOK_AGAIN: Duration = Duration::from_secs(10);
+const TABLE_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The connection of a handler.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(crate) struct Connection<L> {
     looked: Option<Instant>,
 }
 
-impl<L: Link> Connection<L> {
+impl<L: DatabaseSession> Connection<L> {
     pub(crate) fn new(link: L) -> Self {
         let shape = Arc::clone(link.shape());
         let (failing, pauses) = (None, 0);
@@ -70,8 +70,12 @@ impl<L: Link> Connection<L> {
     ///
     /// # Errors
     /// Returns the reason why there is no link.
-    pub(crate) fn open<D: Driver<Link = L>>(&mut self, setup: &Setup<D>) -> Result<&mut L, Fault> {
-        let looks = self.is_unfit && self.looked.is_none_or(|it| it.elapsed() >= LOOK_AGAIN);
+    pub(crate) fn open<D: Driver<DatabaseSession = L>>(
+        &mut self,
+        setup: &Setup<D>,
+    ) -> Result<&mut L, Fault> {
+        let looks =
+            self.is_unfit && self.looked.is_none_or(|it| it.elapsed() >= TABLE_CHECK_INTERVAL);
         if looks {
             self.looked = Some(Instant::now());
         }
@@ -106,7 +110,11 @@ impl<L: Link> Connection<L> {
 
     /// Records a failed attempt. A link that is spoiled by the error is dropped, or marked as doubted if the server
     /// answered on it.
-    pub(crate) fn failed<D: Driver<Link = L>>(&mut self, setup: &Setup<D>, fault: &Fault) {
+    pub(crate) fn record_failure<D: Driver<DatabaseSession = L>>(
+        &mut self,
+        setup: &Setup<D>,
+        fault: &Fault,
+    ) {
         if fault.again || fault.blame.spoils_connection() {
             self.failing.get_or_insert_with(Instant::now);
         }
@@ -116,12 +124,12 @@ impl<L: Link> Connection<L> {
             if !self.doubted {
                 self.link = None;
             }
-            setup.logins.failed(&setup.driver.name(), fault);
+            setup.logins.record_failure(&setup.driver.name(), fault);
         }
     }
 
     /// Records a successful attempt.
-    pub(crate) fn worked<D: Driver<Link = L>>(&mut self, setup: &Setup<D>) {
+    pub(crate) fn record_success<D: Driver<DatabaseSession = L>>(&mut self, setup: &Setup<D>) {
         self.failing = None;
         self.pauses = 0;
         let doubted = std::mem::take(&mut self.doubted);
@@ -191,7 +199,7 @@ fn sleep(stop: &Stop, left: impl Fn(Duration) -> Duration) -> bool {
         if left.is_zero() {
             return true;
         }
-        thread::park_timeout(LOOK.min(left));
+        thread::park_timeout(STOP_CHECK_INTERVAL.min(left));
     }
 }
 

@@ -78,12 +78,12 @@ impl Effects {
 
 /// The rows whose statement stored or changed nothing, if each row must.
 #[derive(Debug)]
-pub(crate) struct Idle {
+pub(crate) struct RowsWithoutEffect {
     affected: Affected,
     rows: Vec<usize>,
 }
 
-impl Idle {
+impl RowsWithoutEffect {
     pub(crate) const fn new(affected: Affected) -> Self {
         Self { affected, rows: Vec::new() }
     }

@@ -27,8 +27,8 @@
 //! each batch. If they have changed, the batch runs again on a fresh statement.
 
 mod answers;
-mod burial;
-mod patience;
+mod dead_letters;
+mod retry_budget;
 mod smaller;
 
 use std::ops::Range;
@@ -43,12 +43,12 @@ use crate::connection::Connection;
 use crate::details::DetailLog;
 use crate::effects::Effects;
 use crate::fault::{Blame, Fault};
-use crate::link::{Commit, Driver, Link, Setup};
+use crate::link::{Commit, DatabaseSession, Driver, Setup};
 use crate::parts::{halves, split};
 use crate::resend::repeatable;
 use crate::rows::{Rows, Shape};
 use crate::text::one_line;
-pub(crate) use patience::Patience;
+pub(crate) use retry_budget::RetryBudget;
 
 /// The number of connections that the same rows lose before they are sent one by one.
 const LOSSES_MAX: u32 = 2;
@@ -60,12 +60,12 @@ const CHANGES_MAX: u32 = 3;
 #[derive(Debug)]
 pub(crate) struct RowsHandler<D: Driver> {
     setup: Arc<Setup<D>>,
-    connection: Connection<D::Link>,
+    connection: Connection<D::DatabaseSession>,
     rows: Rows,
     effects: Effects,
     details: DetailLog,
     kept: DetailLog,
-    patience: Patience,
+    retry_budget: RetryBudget,
 }
 
 impl<D: Driver> RowsHandler<D> {
@@ -74,20 +74,20 @@ impl<D: Driver> RowsHandler<D> {
         let details = DetailLog::new(setup.job.log_error_details);
         let effects = Effects::default();
         let kept = DetailLog::new(true);
-        let (rows, patience) = (Rows::default(), Patience::new(Instant::now()));
-        Ok(Self { setup, connection, rows, effects, details, kept, patience })
+        let (rows, retry_budget) = (Rows::default(), RetryBudget::new(Instant::now()));
+        Ok(Self { setup, connection, rows, effects, details, kept, retry_budget })
     }
 
     #[cfg(test)]
-    pub(crate) const fn connection(&mut self) -> &mut Connection<D::Link> {
+    pub(crate) const fn connection(&mut self) -> &mut Connection<D::DatabaseSession> {
         &mut self.connection
     }
 }
 
 impl<D: Driver> Handler for RowsHandler<D> {
     fn serve(&mut self, batch: &Batch, outbox: &mut dyn Outbox, stop: &Stop) {
-        let Self { setup, connection, rows, effects, details, kept, patience } = self;
-        patience.grow(Instant::now());
+        let Self { setup, connection, rows, effects, details, kept, retry_budget } = self;
+        retry_budget.grow(Instant::now());
         let shape = Arc::clone(connection.shape());
         rows.begin(&shape);
         for (index, request) in batch.requests.iter().enumerate() {
@@ -107,7 +107,7 @@ impl<D: Driver> Handler for RowsHandler<D> {
             effects,
             details,
             kept,
-            patience,
+            retry_budget,
             batch,
             outbox,
             stop,
@@ -160,7 +160,7 @@ enum Pass {
 /// The state of one batch while it is being stored.
 struct Work<'a, D: Driver> {
     setup: &'a Setup<D>,
-    connection: &'a mut Connection<D::Link>,
+    connection: &'a mut Connection<D::DatabaseSession>,
     /// The shape that the rows were parsed for.
     shape: Arc<Shape>,
     rows: &'a mut Rows,
@@ -168,7 +168,7 @@ struct Work<'a, D: Driver> {
     details: &'a mut DetailLog,
     /// Logs errors about rows that cannot be rolled back.
     kept: &'a mut DetailLog,
-    patience: &'a mut Patience,
+    retry_budget: &'a mut RetryBudget,
     batch: &'a Batch,
     outbox: &'a mut dyn Outbox,
     stop: &'a Stop,
@@ -224,19 +224,19 @@ impl<D: Driver> Work<'_, D> {
             };
             match stored {
                 Stored::Committed => {
-                    self.worked();
+                    self.record_success();
                     self.answer(range);
                 }
                 Stored::Refused(fault) if range.len() == 1 => {
                     self.rows.refuse(range.start, fault);
-                    if let Err(fault) = self.bury_alone(range.start) {
+                    if let Err(fault) = self.write_dead_letter_alone(range.start) {
                         // The client is notified of the rejection when the dead letter is stored.
                         if !self.after_failure(range, &fault, &mut ranges) {
                             return;
                         }
                         continue;
                     }
-                    self.worked();
+                    self.record_success();
                     self.answer(range);
                 }
                 Stored::Refused(_) => ranges.extend(halves(range)),
@@ -258,7 +258,7 @@ impl<D: Driver> Work<'_, D> {
                     self.rows.doubt(range.clone());
                     self.settle(range.clone());
                     let mut again = self.repeatable(range.clone());
-                    self.connection.failed(self.setup, &fault);
+                    self.connection.record_failure(self.setup, &fault);
                     self.connection.discard();
                     self.losses += 1;
                     let spent = self.is_lost_alone(&range);
@@ -286,8 +286,8 @@ impl<D: Driver> Work<'_, D> {
     }
 
     /// Records that a transaction is committed or one of its rows is rejected: the database works.
-    fn worked(&mut self) {
-        self.connection.worked(self.setup);
+    fn record_success(&mut self) {
+        self.connection.record_success(self.setup);
         (self.alone, self.losses, self.splitting) = (0, 0, None);
         self.is_accepting = self.splits;
         self.end_trying();
@@ -341,7 +341,7 @@ impl<D: Driver> Work<'_, D> {
         {
             return Stored::Unknown(fault);
         }
-        self.rows.forgive(range.clone());
+        self.rows.clear_refusals(range.clone());
         if self.refuse_misfits(range.clone()) {
             return Stored::Stale;
         }
@@ -403,7 +403,7 @@ impl<D: Driver> Work<'_, D> {
         stale
     }
 
-    fn link(&mut self) -> &mut D::Link {
+    fn link(&mut self) -> &mut D::DatabaseSession {
         self.connection.link().expect("a connection is open while rows are stored")
     }
 
@@ -470,7 +470,7 @@ impl<D: Driver> Work<'_, D> {
             Err(fault) if fault.blame == Blame::Statement => return self.begin_anew(fault),
             Err(fault) => return self.give_up(fault),
         }
-        if let Err(fault) = self.bury(range.clone()) {
+        if let Err(fault) = self.write_dead_letters(range.clone()) {
             return self.give_up(fault);
         }
         if active(Mutant::AckBeforeCommit) {

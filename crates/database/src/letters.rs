@@ -18,7 +18,7 @@ use exchange::{Batch, Outcome, Peer, Request, RequestId, Slice, Stop};
 use crate::effects::Effects;
 use crate::fault::{Blame, Fault};
 use crate::letter::StoredLetter;
-use crate::link::{Commit, Driver, Link, Setup};
+use crate::link::{Commit, DatabaseSession, Driver, Setup};
 use crate::rows::{Rows, Shape};
 use crate::source::Source;
 use crate::{Action, DatabaseError, OnConflict};
@@ -46,12 +46,12 @@ pub enum Retried {
 
 /// The dead letters of a pool.
 #[derive(Debug)]
-pub struct Letters(Box<dyn Letterbox>);
+pub struct Letters(Box<dyn DeadLetterStore>);
 
-trait Letterbox: std::fmt::Debug {
+trait DeadLetterStore: std::fmt::Debug {
     fn list(&mut self, after: i64, limit: usize) -> Result<Vec<StoredLetter>, Fault>;
     fn retry(&mut self, letter: &StoredLetter) -> Result<Retried, Fault>;
-    fn unbury(&mut self, number: i64) -> Result<bool, Fault>;
+    fn remove_dead_letter(&mut self, number: i64) -> Result<bool, Fault>;
 }
 
 impl Letters {
@@ -101,7 +101,7 @@ impl Letters {
     /// # Errors
     /// Returns an error if the database cannot do this now.
     pub fn remove(&mut self, number: i64) -> Result<bool, DatabaseError> {
-        self.0.unbury(number).map_err(told)
+        self.0.remove_dead_letter(number).map_err(told)
     }
 }
 
@@ -128,7 +128,7 @@ impl<L> std::fmt::Debug for Open<L> {
     }
 }
 
-impl<L: Link> Letterbox for Open<L> {
+impl<L: DatabaseSession> DeadLetterStore for Open<L> {
     fn list(&mut self, after: i64, limit: usize) -> Result<Vec<StoredLetter>, Fault> {
         self.link.letters(&self.table, after, limit)
     }
@@ -153,7 +153,7 @@ impl<L: Link> Letterbox for Open<L> {
         let stop = Stop::default();
         self.link.begin(&stop)?;
         let mut effects = Effects::counting();
-        let moved = match self.link.unbury(&self.table, letter.number) {
+        let moved = match self.link.remove_dead_letter(&self.table, letter.number) {
             Ok(true) => self.link.insert(&self.rows, 0..1, &batch, &mut effects, &stop),
             Ok(false) => {
                 self.link.rollback(&stop)?;
@@ -189,10 +189,10 @@ impl<L: Link> Letterbox for Open<L> {
         }
     }
 
-    fn unbury(&mut self, number: i64) -> Result<bool, Fault> {
+    fn remove_dead_letter(&mut self, number: i64) -> Result<bool, Fault> {
         let stop = Stop::default();
         self.link.begin(&stop)?;
-        let was_there = self.link.unbury(&self.table, number)?;
+        let was_there = self.link.remove_dead_letter(&self.table, number)?;
         match self.link.commit(&stop) {
             Commit::Done => Ok(was_there),
             Commit::RolledBack(fault) | Commit::Unknown(fault) => Err(fault),

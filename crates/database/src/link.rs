@@ -20,23 +20,23 @@ use sql::column::Takes;
 /// Opens connections to one database.
 pub(crate) trait Driver: Debug + Send + Sync + 'static {
     /// The type of its connections.
-    type Link: Link;
+    type DatabaseSession: DatabaseSession;
 
     /// Whether failing logins need a pause between them, because a login has a cost for a server.
     const PACED: bool = true;
 
     /// Opens a connection that is ready: missing tables are created, the statement is prepared and checked. The
-    /// dead-letter table may be [unusable](Link::unfit).
+    /// dead-letter table may be [unusable](DatabaseSession::unfit).
     ///
     /// # Errors
     /// Returns what an operator must fix, or that the server cannot be reached now.
-    fn connect(&self) -> Result<Self::Link, DatabaseError>;
+    fn connect(&self) -> Result<Self::DatabaseSession, DatabaseError>;
 
     /// Opens a connection for a command beside the daemon. It creates no database.
     ///
     /// # Errors
     /// As [`connect`](Self::connect), and an error if the database does not exist yet.
-    fn visit(&self) -> Result<Self::Link, DatabaseError> {
+    fn visit(&self) -> Result<Self::DatabaseSession, DatabaseError> {
         self.connect()
     }
 
@@ -44,7 +44,7 @@ pub(crate) trait Driver: Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
-    fn check(&self, _: &mut Self::Link) -> Result<(), DatabaseError> {
+    fn check(&self, _: &mut Self::DatabaseSession) -> Result<(), DatabaseError> {
         Ok(())
     }
 
@@ -103,7 +103,7 @@ pub(crate) struct Sink<'s> {
 /// ```text
 ///   begin ─► (savepoint ─► insert ─► release | undo)* ─► commit | rollback
 /// ```
-pub(crate) trait Link: Send {
+pub(crate) trait DatabaseSession: Send {
     /// Returns the shape of its rows.
     fn shape(&self) -> &Arc<Shape>;
 
@@ -196,7 +196,12 @@ pub(crate) trait Link: Send {
 
     /// Writes the dead letters that do not exist yet, identified by their uids, into the table `table`, within the open
     /// transaction. Returns a fault of the statement if the table has changed.
-    fn bury(&mut self, table: &str, letters: &[Letter<'_>], stop: &Stop) -> Result<(), Fault>;
+    fn write_dead_letters(
+        &mut self,
+        table: &str,
+        letters: &[Letter<'_>],
+        stop: &Stop,
+    ) -> Result<(), Fault>;
 
     /// Reads up to `limit` dead letters with numbers above `after`, in their order.
     fn letters(
@@ -207,7 +212,7 @@ pub(crate) trait Link: Send {
     ) -> Result<Vec<StoredLetter>, Fault>;
 
     /// Removes a dead letter, within the open transaction if there is one. Returns whether it existed.
-    fn unbury(&mut self, table: &str, number: i64) -> Result<bool, Fault>;
+    fn remove_dead_letter(&mut self, table: &str, number: i64) -> Result<bool, Fault>;
 }
 
 /// A database and the action for its requests.
@@ -238,7 +243,7 @@ impl<D: Driver> Setup<D> {
     }
 
     /// Connects, [checks](Driver::check) the database and its dead-letter table, and returns the
-    /// [doubts](Link::doubts). A missing database that the daemon would create is a doubt, unless `may_make` allows to
+    /// [doubts](DatabaseSession::doubts). A missing database that the daemon would create is a doubt, unless `may_make` allows to
     /// create it.
     ///
     /// # Errors
@@ -263,7 +268,7 @@ impl<D: Driver> Setup<D> {
     ///
     /// # Errors
     /// Returns the errors of the driver, and that of the dead-letter table while it has never been found usable.
-    pub(crate) fn connect(&self) -> Result<D::Link, DatabaseError> {
+    pub(crate) fn connect(&self) -> Result<D::DatabaseSession, DatabaseError> {
         let link = self.driver.connect()?;
         self.note_letters(link.unfit())?;
         let doubts = link.doubts();

@@ -105,7 +105,7 @@ impl Logins {
     }
 
     /// Records that a connection failed, so that the next login must wait.
-    pub(crate) fn failed(&self, database: &str, fault: &Fault) {
+    pub(crate) fn record_failure(&self, database: &str, fault: &Fault) {
         let text = fault.for_others().for_clients();
         if self.note(Fault::new(Blame::Lost, &text).again(), false).1 {
             let error = fault.for_operators();
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn only_one_handler_logs_in_at_a_time_and_a_login_alone_resets_nothing() {
         let logins = Logins::new(true);
-        logins.failed("db", &Fault::new(Blame::Lost, "lost"));
+        logins.record_failure("db", &Fault::new(Blame::Lost, "lost"));
         elapse(&logins);
         let inner = logins.attempt("db", || {
             let other = logins.attempt("db", || Ok(()));
@@ -254,7 +254,7 @@ mod tests {
     fn failures_before_the_pause_is_over_count_once() {
         let logins = Logins::new(true);
         for _ in 0..5 {
-            logins.failed("db", &Fault::new(Blame::Lost, "lost"));
+            logins.record_failure("db", &Fault::new(Blame::Lost, "lost"));
         }
         let failures = logins.lock().as_ref().map(|it| it.failures).unwrap();
         assert!(failures <= 2, "{failures}");
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn a_lost_connection_of_another_handler_does_not_change_what_a_login_said() {
         let logins = Logins::new(true);
-        logins.failed("db", &Fault::new(Blame::Lost, "lost"));
+        logins.record_failure("db", &Fault::new(Blame::Lost, "lost"));
         elapse(&logins);
         assert!(!logins.attempt("db", || Err::<(), _>(denied())).unwrap_err().again);
         assert!(
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn what_the_database_said_of_a_row_is_not_repeated_to_other_rows() {
         let logins = Logins::new(true);
-        logins.failed("db", &Fault::new(Blame::Lost, "card 7").coded("25006").citing());
+        logins.record_failure("db", &Fault::new(Blame::Lost, "card 7").coded("25006").citing());
         let other = logins.attempt("db", || -> Result<(), _> { unreachable!("not yet") });
         let text = other.unwrap_err().for_clients();
         assert_eq!(text, "the batch failed: the database is read-only (25006)");
@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn a_login_that_panics_blocks_no_other() {
         let logins = Logins::new(true);
-        logins.failed("db", &Fault::new(Blame::Lost, "lost"));
+        logins.record_failure("db", &Fault::new(Blame::Lost, "lost"));
         elapse(&logins);
         let login = || logins.attempt("db", || -> Result<(), DatabaseError> { panic!("broken") });
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(login));

@@ -16,7 +16,7 @@ use tokio::net::{TcpStream, lookup_host};
 use crate::{DatabaseError, Host, Server, Tls};
 
 /// User ids from this one on belong to people, as `useradd` assigns them. Databases run as a user below it.
-const PEOPLE: u32 = 1000;
+const FIRST_PERSONAL_UID: u32 = 1000;
 
 /// The user who would accept a connection.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ pub(crate) async fn check(address: SocketAddr) -> io::Result<()> {
 fn refusal(user: u32, address: SocketAddr) -> String {
     format!(
         "nothing is sent: user {user} listens on {address}, and not root, the user of this process or a user of \
-         the system (below {PEOPLE}); use TLS (`tls = \"on\"`) or the Unix socket of the database (`?socket=` in \
+         the system (below {FIRST_PERSONAL_UID}); use TLS (`tls = \"on\"`) or the Unix socket of the database (`?socket=` in \
          `database`)"
     )
 }
@@ -87,7 +87,7 @@ fn socket(path: &Path) -> Result<(), String> {
         if parent.mode() & 0o002 != 0 && is_stranger(found.uid()) {
             return Err(format!(
                 "nothing is sent: {} belongs to user {}, and not to root, the user of this process or a user of \
-                 the system (below {PEOPLE}), and everybody can write to its directory; use a socket in a \
+                 the system (below {FIRST_PERSONAL_UID}), and everybody can write to its directory; use a socket in a \
                  directory of the database alone",
                 entry.display(),
                 found.uid()
@@ -102,7 +102,7 @@ async fn listener(address: SocketAddr) -> Listener {
         return Listener::Trusted;
     }
     let address = reached(address);
-    match judge(listeners::listener(address)) {
+    match classify(listeners::listener(address)) {
         Some(listener) => listener,
         None => match TcpStream::connect(address).await {
             Err(error) => Listener::Nobody(error),
@@ -115,15 +115,15 @@ async fn listener(address: SocketAddr) -> Listener {
 /// container: then no user of this machine can receive it.
 fn reached_by(address: SocketAddr, stream: &TcpStream) -> io::Result<Listener> {
     let own = stream.local_addr()?;
-    match judge(listeners::acceptor(address, own)) {
+    match classify(listeners::acceptor(address, own)) {
         Some(listener) => Ok(listener),
-        None if listeners::is_elsewhere(address, own)? => Ok(Listener::Trusted),
+        None if listeners::leads_elsewhere(address, own)? => Ok(Listener::Trusted),
         None => Ok(Listener::Nobody(io::ErrorKind::ConnectionReset.into())),
     }
 }
 
 /// Classifies an answer of the kernel. `None`: the kernel found no user of this machine.
-fn judge(found: io::Result<Option<listeners::Acceptor>>) -> Option<Listener> {
+fn classify(found: io::Result<Option<listeners::Acceptor>>) -> Option<Listener> {
     match found {
         Ok(Some(found)) if is_stranger(found.user) => Some(Listener::Stranger(found.user)),
         Ok(Some(_)) => Some(Listener::Trusted),
@@ -139,7 +139,7 @@ fn judge(found: io::Result<Option<listeners::Acceptor>>) -> Option<Listener> {
 }
 
 fn is_stranger(user: u32) -> bool {
-    user >= PEOPLE && user != rustix::process::geteuid().as_raw()
+    user >= FIRST_PERSONAL_UID && user != rustix::process::geteuid().as_raw()
 }
 
 fn unknown(error: &io::Error) -> Listener {
@@ -180,17 +180,17 @@ mod tests {
     #[test]
     fn a_database_runs_as_root_the_own_user_or_one_of_the_system() {
         let own = rustix::process::geteuid().as_raw();
-        let judged = |user| judge(Ok(Some(listeners::Acceptor { user, socket: 1 })));
+        let judged = |user| classify(Ok(Some(listeners::Acceptor { user, socket: 1 })));
         for user in [0, own, 70, 999] {
             assert!(matches!(judged(user), Some(Listener::Trusted)), "{user}");
         }
         assert!(matches!(judged(65_534), Some(Listener::Stranger(65_534))));
-        assert!(judge(Ok(None)).is_none());
+        assert!(classify(Ok(None)).is_none());
     }
 
     #[test]
     fn nothing_is_sent_where_the_kernel_fails_to_say_who_listens() {
-        let judged = |kind: io::ErrorKind| judge(Err(kind.into()));
+        let judged = |kind: io::ErrorKind| classify(Err(kind.into()));
         for kind in [io::ErrorKind::FileTooLarge, io::ErrorKind::WouldBlock] {
             let Some(Listener::Nobody(error)) = judged(kind) else { panic!("{kind}") };
             assert!(error.to_string().contains("nothing is sent"), "{error}");
@@ -237,7 +237,7 @@ mod tests {
             password: password.map(|text| Secret::new(text.to_owned())),
             database: "app".to_owned(),
             tls: Tls::Off,
-            connect_wait: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(10),
         }
     }
 

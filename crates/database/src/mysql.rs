@@ -98,7 +98,7 @@ pub fn factory(options: MysqlOptions) -> Result<Database, DatabaseError> {
 }
 
 impl Driver for MysqlDriver {
-    type Link = MysqlLink;
+    type DatabaseSession = MysqlLink;
 
     fn connect(&self) -> Result<MysqlLink, DatabaseError> {
         connect::connect(self)

@@ -82,7 +82,7 @@ pub fn factory(options: PostgresOptions) -> Result<Database, DatabaseError> {
 }
 
 impl Driver for PostgresDriver {
-    type Link = PostgresLink;
+    type DatabaseSession = PostgresLink;
 
     fn connect(&self) -> Result<PostgresLink, DatabaseError> {
         connect::connect(self)

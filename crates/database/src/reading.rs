@@ -12,8 +12,8 @@ use exchange::{Batch, Cause, Handler, Outbox, Outcome, Phase, Slice, Stop};
 use crate::connection::Connection;
 use crate::details::DetailLog;
 use crate::fault::{Blame, Fault};
-use crate::handler::{Patience, failed};
-use crate::link::{Driver, Link, Setup, Sink};
+use crate::handler::{RetryBudget, failed};
+use crate::link::{DatabaseSession, Driver, Setup, Sink};
 use crate::reply::Writer;
 use crate::rows::{Rows, Shape};
 use crate::{DatabaseError, Format, Query};
@@ -30,12 +30,12 @@ const PART_BYTES: usize = 32 << 10;
 pub(crate) struct QueryHandler<D: Driver> {
     setup: Arc<Setup<D>>,
     query: Query,
-    connection: Connection<D::Link>,
+    connection: Connection<D::DatabaseSession>,
     rows: Rows,
     /// Values that have arrived and are not written yet.
     cells: fields::Rows,
     details: DetailLog,
-    patience: Patience,
+    retry_budget: RetryBudget,
 }
 
 impl<D: Driver> QueryHandler<D> {
@@ -43,8 +43,8 @@ impl<D: Driver> QueryHandler<D> {
         let connection = Connection::new(setup.driver.connect()?);
         let (rows, cells) = (Rows::default(), fields::Rows::default());
         let details = DetailLog::new(setup.job.log_error_details);
-        let patience = Patience::new(Instant::now());
-        Ok(Self { setup, query, connection, rows, cells, details, patience })
+        let retry_budget = RetryBudget::new(Instant::now());
+        Ok(Self { setup, query, connection, rows, cells, details, retry_budget })
     }
 
     /// Returns the reply to request `index` of `batch`.
@@ -61,12 +61,12 @@ impl<D: Driver> QueryHandler<D> {
             return outcome;
         }
         let at_us = batch.requests[index].at_us;
-        self.patience.grow(Instant::now());
+        self.retry_budget.grow(Instant::now());
         let (mut begun, mut checked) = (false, false);
         loop {
             let fault = match self.attempt(batch, index, (outbox, &mut begun), stop) {
                 Ok(outcome) => {
-                    self.connection.worked(&self.setup);
+                    self.connection.record_success(&self.setup);
                     return outcome;
                 }
                 Err(fault) => fault,
@@ -83,10 +83,10 @@ impl<D: Driver> QueryHandler<D> {
                 }
             }
             if fault.blame == Blame::Row {
-                self.connection.worked(&self.setup);
+                self.connection.record_success(&self.setup);
                 return Outcome::ended(Cause::Row, Phase::Work, &fault.for_clients());
             }
-            self.connection.failed(&self.setup, &fault);
+            self.connection.record_failure(&self.setup, &fault);
             if !fault.again || begun {
                 return failed(&fault.for_clients());
             }
@@ -96,13 +96,13 @@ impl<D: Driver> QueryHandler<D> {
             let is_own = matches!(fault.blame, Blame::Foreign | Blame::Conflict | Blame::Full);
             let is_own = is_own && fault.answered;
             if is_own {
-                limit = limit.min(self.patience.left().unwrap_or_default());
+                limit = limit.min(self.retry_budget.left().unwrap_or_default());
             }
             if !self.connection.wait(&self.setup, limit, stop) {
                 return failed(&fault.for_clients());
             }
             if is_own {
-                self.patience.spend(since.elapsed());
+                self.retry_budget.spend(since.elapsed());
             }
         }
     }
@@ -197,7 +197,7 @@ impl Reader {
     }
 }
 
-impl<L: Link> Read for Reading<L> {
+impl<L: DatabaseSession> Read for Reading<L> {
     fn read(&mut self, record: &[u8], rows: &mut fields::Rows) -> Result<(), DatabaseError> {
         let told = |text: &str| DatabaseError::Statement(text.into());
         let batch = Batch {

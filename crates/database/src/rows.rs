@@ -515,7 +515,7 @@ impl Rows {
     }
 
     /// Clears the reasons why rows were not accepted, because they are tried again.
-    pub(crate) fn forgive(&mut self, rows: Range<usize>) {
+    pub(crate) fn clear_refusals(&mut self, rows: Range<usize>) {
         let rows = self.rows[rows].iter_mut().filter(|row| row.verdict == Verdict::Open);
         rows.for_each(|row| row.refusal = None);
     }

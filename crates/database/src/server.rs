@@ -18,7 +18,7 @@ use crate::DatabaseError;
 use crate::fault::{Blame, Fault};
 
 /// The interval at which a handler that waits for a server checks whether to stop.
-const LOOK: Duration = Duration::from_millis(20);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The maximum time that a server may take to cancel a running statement, before the connection is dropped.
 const CANCEL_WAIT: Duration = Duration::from_secs(2);
@@ -41,7 +41,7 @@ pub struct Server {
     /// Whether the connection is encrypted.
     pub tls: Tls,
     /// The maximum time to connect and to log in.
-    pub connect_wait: Duration,
+    pub connect_timeout: Duration,
 }
 
 /// The address of a server.
@@ -119,7 +119,7 @@ pub(crate) fn connect<T>(
     work: impl Future<Output = Result<T, DatabaseError>>,
 ) -> Result<(Runtime, T), DatabaseError> {
     let runtime = runtime(&server.to_string())?;
-    let wait = server.connect_wait;
+    let wait = server.connect_timeout;
     let late = |_| {
         let text = format!("no answer within {wait:?}");
         DatabaseError::Unreachable(server.to_string(), text.into())
@@ -144,7 +144,7 @@ pub(crate) fn until<T>(
     runtime.block_on(async {
         let mut work = pin!(work);
         loop {
-            if let Ok(done) = timeout(LOOK, work.as_mut()).await {
+            if let Ok(done) = timeout(STOP_CHECK_INTERVAL, work.as_mut()).await {
                 return Some(done);
             }
             if stop.requested() {
@@ -283,7 +283,7 @@ mod tests {
             password: None,
             database: "app".to_owned(),
             tls: Tls::Off,
-            connect_wait: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(10),
         };
         let odd = || -> Result<(), DatabaseError> { panic!("an odd value") };
         let refused = connect(&server, async {

@@ -66,7 +66,7 @@ fn setup(options: SqliteOptions) -> Result<Arc<Setup<SqliteDriver>>, DatabaseErr
 }
 
 impl Driver for SqliteDriver {
-    type Link = SqliteLink;
+    type DatabaseSession = SqliteLink;
 
     const PACED: bool = false;
 

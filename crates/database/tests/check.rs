@@ -20,7 +20,7 @@ fn options(path: &Path, action: Action, create: Option<&str>) -> SqliteOptions {
         path: path.to_owned(),
         job: Job {
             create: create.map(str::to_owned),
-            lock_wait: Duration::ZERO,
+            lock_timeout: Duration::ZERO,
             ..Job::new(action)
         },
     }

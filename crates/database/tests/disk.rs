@@ -53,7 +53,7 @@ fn serve(path: &Path, sync: &str) {
             create: Some("create table if not exists hits (batch integer, row integer)".to_owned()),
             ack: "ok {batch}".to_owned(),
             sync: if sync == "full" { Sync::Full } else { Sync::Normal },
-            lock_wait: Duration::ZERO,
+            lock_timeout: Duration::ZERO,
             ..Job::new(Action::insert("hits", ["batch", "row"]))
         },
     });

@@ -41,7 +41,7 @@ pub enum StreamPurpose {
     /// A pipe of a program.
     Pipe(WorkerId, Pipe),
     /// A connection that tests whether a starting program accepts connections.
-    Trial(WorkerId),
+    ReadinessCheck(WorkerId),
 }
 
 /// A pipe of a program.
@@ -81,13 +81,13 @@ pub enum WorkerTimer {
     /// The deadline of the batch of a handler.
     Batch(WorkerId),
     /// The next connection attempt to a starting program.
-    Trial(WorkerId),
+    ReadinessCheck(WorkerId),
     /// The next connection attempt to programs whose listen backlog was full.
-    Crowded,
+    FullBacklog,
     /// Connections of programs that have exited.
-    Departed,
+    Exited,
     /// Requests whose reply may have been lost with their program.
-    Lost,
+    Delayed,
 }
 
 // The words of a key:
@@ -104,17 +104,17 @@ const LINK: u8 = 3;
 const INPUT: u8 = 4;
 const OUTPUT: u8 = 5;
 const ERROR: u8 = 6;
-const TRIAL: u8 = 7;
+const READINESS_CHECK: u8 = 7;
 const CHECK: u8 = 8;
 
 const POOLS: u8 = 1;
 const DRAIN: u8 = 2;
 const PROGRAM: u8 = 3;
 const BATCH: u8 = 4;
-const NEXT_TRIAL: u8 = 5;
-const CROWDED: u8 = 6;
-const DEPARTED: u8 = 7;
-const LOST: u8 = 8;
+const NEXT_READINESS_CHECK: u8 = 5;
+const FULL_BACKLOG: u8 = 6;
+const EXITED: u8 = 7;
+const DELAYED: u8 = 8;
 
 /// The number of pools that a key can distinguish.
 const POOLS_MAX: usize = 1 << 24;
@@ -167,8 +167,8 @@ impl StreamOwner {
                 };
                 key_of(kind, pool, worker)
             }
-            Self::Worker { pool, purpose: StreamPurpose::Trial(worker) } => {
-                key_of(TRIAL, pool, worker)
+            Self::Worker { pool, purpose: StreamPurpose::ReadinessCheck(worker) } => {
+                key_of(READINESS_CHECK, pool, worker)
             }
             Self::Check { pool, target } => key(CHECK, pool, Place::new(narrow(target), 0)),
         }
@@ -184,7 +184,7 @@ impl StreamOwner {
             INPUT => StreamPurpose::Pipe(worker(place), Pipe::Input),
             OUTPUT => StreamPurpose::Pipe(worker(place), Pipe::Output),
             ERROR => StreamPurpose::Pipe(worker(place), Pipe::Error),
-            TRIAL => StreamPurpose::Trial(worker(place)),
+            READINESS_CHECK => StreamPurpose::ReadinessCheck(worker(place)),
             REFUSED => return Self::Refused,
             CHECK => return Self::Check { pool, target: place.index as usize },
             NOBODY.. => return Self::Nobody,
@@ -204,10 +204,10 @@ impl TimerOwner {
             Self::Workers { pool, timer } => match timer {
                 WorkerTimer::Program(worker) => key_of(PROGRAM, pool, worker),
                 WorkerTimer::Batch(worker) => key_of(BATCH, pool, worker),
-                WorkerTimer::Trial(worker) => key_of(NEXT_TRIAL, pool, worker),
-                WorkerTimer::Crowded => key(CROWDED, pool, none),
-                WorkerTimer::Departed => key(DEPARTED, pool, none),
-                WorkerTimer::Lost => key(LOST, pool, none),
+                WorkerTimer::ReadinessCheck(worker) => key_of(NEXT_READINESS_CHECK, pool, worker),
+                WorkerTimer::FullBacklog => key(FULL_BACKLOG, pool, none),
+                WorkerTimer::Exited => key(EXITED, pool, none),
+                WorkerTimer::Delayed => key(DELAYED, pool, none),
             },
         }
     }
@@ -220,10 +220,10 @@ impl TimerOwner {
             DRAIN => return Self::Drain,
             PROGRAM => WorkerTimer::Program(worker(place)),
             BATCH => WorkerTimer::Batch(worker(place)),
-            NEXT_TRIAL => WorkerTimer::Trial(worker(place)),
-            CROWDED => WorkerTimer::Crowded,
-            DEPARTED => WorkerTimer::Departed,
-            LOST => WorkerTimer::Lost,
+            NEXT_READINESS_CHECK => WorkerTimer::ReadinessCheck(worker(place)),
+            FULL_BACKLOG => WorkerTimer::FullBacklog,
+            EXITED => WorkerTimer::Exited,
+            DELAYED => WorkerTimer::Delayed,
             NOBODY.. => return Self::Nobody,
         };
         Self::Workers { pool, timer }
@@ -252,7 +252,7 @@ mod tests {
             to(StreamPurpose::Pipe(worker, Pipe::Input)),
             to(StreamPurpose::Pipe(worker, Pipe::Output)),
             to(StreamPurpose::Pipe(worker, Pipe::Error)),
-            to(StreamPurpose::Trial(worker)),
+            to(StreamPurpose::ReadinessCheck(worker)),
             to(StreamPurpose::Connection(ConnectionId(Place::new(u32::MAX, 7)))),
             StreamOwner::Check { pool, target: 3 },
             StreamOwner::Nobody,
@@ -260,7 +260,7 @@ mod tests {
         assert!(all.into_iter().all(|owner| StreamOwner::of(owner.key(), 3) == owner));
         assert_eq!(StreamOwner::of(OwnerKey::NONE, 3), StreamOwner::Nobody);
         let later = PoolId::new(70_001, 1);
-        let purpose = StreamPurpose::Trial(worker);
+        let purpose = StreamPurpose::ReadinessCheck(worker);
         let other = StreamOwner::Worker { pool: later, purpose };
         assert_ne!(other.key(), to(purpose).key(), "another pool in its place");
     }
@@ -275,10 +275,10 @@ mod tests {
             TimerOwner::Drain,
             of(WorkerTimer::Program(worker)),
             of(WorkerTimer::Batch(worker)),
-            of(WorkerTimer::Trial(worker)),
-            of(WorkerTimer::Crowded),
-            of(WorkerTimer::Departed),
-            of(WorkerTimer::Lost),
+            of(WorkerTimer::ReadinessCheck(worker)),
+            of(WorkerTimer::FullBacklog),
+            of(WorkerTimer::Exited),
+            of(WorkerTimer::Delayed),
         ];
         assert!(all.into_iter().all(|owner| TimerOwner::of(owner.key()) == owner));
     }

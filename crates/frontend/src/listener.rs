@@ -29,5 +29,5 @@ pub struct ListenerConfig {
     /// The part that each connection keeps.
     pub connection: Arc<ConnectionConfig>,
     /// The protocol; the same value as [`ConnectionConfig::protocol`].
-    pub front: Arc<dyn ProtocolConfig>,
+    pub protocol_config: Arc<dyn ProtocolConfig>,
 }

@@ -53,7 +53,7 @@ impl Session {
     ) -> Self {
         let connection = Arc::clone(&listener.connection);
         let mut transport = Transport::open(io, stream, peer, entry, connection);
-        let protocol = Arc::clone(&listener.front).open(id, &mut transport, io, cx);
+        let protocol = Arc::clone(&listener.protocol_config).open(id, &mut transport, io, cx);
         Self { transport, protocol }
     }
 

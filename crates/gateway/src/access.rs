@@ -10,7 +10,7 @@ use crate::shard_mail::ShardMail;
 use engine::aggregator::Aggregator;
 use flow::order::Order;
 use observe::metrics::Metrics;
-use observe::status::{Lately, LatelyAt, Status, Told, Why};
+use observe::status::{Explanation, OrderResult, RecentDecisions, Status, TimedDecisions};
 
 /// A handle to all running shards of a daemon.
 #[derive(Clone, Debug)]
@@ -70,11 +70,11 @@ impl Access {
     pub fn status(&self, reply: impl FnOnce(Status) + Send + 'static) {
         let fleet = Arc::clone(&self.fleet);
         let aggregator = Aggregator::new(move |all| {
-            if let Some(status) = Status::together(all, |pool| fleet.home_of(pool)) {
+            if let Some(status) = Status::together(all, |pool| fleet.owner_of(pool)) {
                 reply(status);
             }
         });
-        self.fleet.tell_all(|| {
+        self.fleet.send_to_all(|| {
             let aggregator = Arc::clone(&aggregator);
             ShardMail::Status(Box::new(move |status| aggregator.add(status)))
         });
@@ -112,16 +112,21 @@ impl Access {
 
     /// Sends an administrative order to a pool. `reply` is called once the order is applied on every running shard, on
     /// the thread of one of them, and must not block. It is dropped if the owner shard of the pool is gone.
-    pub fn order(&self, pool: String, order: Order, reply: impl FnOnce(Told) + Send + 'static) {
+    pub fn order(
+        &self,
+        pool: String,
+        order: Order,
+        reply: impl FnOnce(OrderResult) + Send + 'static,
+    ) {
         self.owner(&pool).post(ShardMail::Order { pool, order, reply: Box::new(reply) });
     }
 
     /// Asks why a request was sent to its worker. `reply` is called once, on the shard's thread, and must not block.
-    pub fn why(&self, id: u64, reply: impl FnOnce(Vec<Why>) + Send + 'static) {
-        let aggregator = Aggregator::new(move |all: Vec<Vec<Why>>| reply(all.concat()));
-        self.fleet.tell_all(|| {
+    pub fn why(&self, id: u64, reply: impl FnOnce(Vec<Explanation>) + Send + 'static) {
+        let aggregator = Aggregator::new(move |all: Vec<Vec<Explanation>>| reply(all.concat()));
+        self.fleet.send_to_all(|| {
             let aggregator = Arc::clone(&aggregator);
-            ShardMail::Why { id, reply: Box::new(move |why| aggregator.add(why)) }
+            ShardMail::Explain { id, reply: Box::new(move |why| aggregator.add(why)) }
         });
     }
 
@@ -131,10 +136,10 @@ impl Access {
         &self,
         pool: String,
         count: usize,
-        reply: impl FnOnce(Option<Lately>) + Send + 'static,
+        reply: impl FnOnce(Option<RecentDecisions>) + Send + 'static,
     ) {
-        let aggregator = Aggregator::new(move |all: Vec<Option<LatelyAt>>| {
-            let mut told: LatelyAt = match all.into_iter().collect::<Option<Vec<_>>>() {
+        let aggregator = Aggregator::new(move |all: Vec<Option<TimedDecisions>>| {
+            let mut told: TimedDecisions = match all.into_iter().collect::<Option<Vec<_>>>() {
                 Some(all) => all.concat(),
                 None => return reply(None),
             };
@@ -142,19 +147,19 @@ impl Access {
             told.truncate(count);
             reply(Some(told.into_iter().map(|(_, id, told)| (id, told)).collect()));
         });
-        self.fleet.tell_all(|| {
+        self.fleet.send_to_all(|| {
             let aggregator = Arc::clone(&aggregator);
             let reply = Box::new(move |told| aggregator.add(told));
-            ShardMail::Lately { pool: pool.clone(), count, reply }
+            ShardMail::RecentDecisions { pool: pool.clone(), count, reply }
         });
     }
 
     /// Requests a graceful shutdown; a second call stops immediately.
     pub fn drain(&self) {
-        self.fleet.tell_all(|| ShardMail::Drain);
+        self.fleet.send_to_all(|| ShardMail::Drain);
     }
 
     fn owner(&self, pool: &str) -> &event::Mailbox<ShardMail> {
-        self.fleet.mailbox(self.fleet.home_of(pool))
+        self.fleet.mailbox(self.fleet.owner_of(pool))
     }
 }

@@ -96,8 +96,8 @@ impl ClientLimits {
 pub(crate) struct ListenerLimits(Table<ListenerId, ClientLimits>);
 
 impl ListenerLimits {
-    pub(crate) fn insert(&mut self, listener: ListenerId, door: ClientLimits) {
-        self.0.insert_as(listener, door);
+    pub(crate) fn insert(&mut self, listener: ListenerId, limits: ClientLimits) {
+        self.0.insert_as(listener, limits);
     }
 
     pub(crate) fn at(&mut self, listener: ListenerId) -> &mut ClientLimits {
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn who_is_denied_is_refused_and_so_is_whom_a_list_leaves_out() {
-        let mut door = ClientLimits::new(
+        let mut limits = ClientLimits::new(
             Addresses {
                 allow: vec![network("10.0.0.0", 8), network("2001:db8::", 32)],
                 deny: vec![network("10.1.0.0", 16)],
@@ -175,14 +175,14 @@ mod tests {
             Instant::now(),
             1,
         );
-        let mut enter = |text| door.enter(Instant::now(), ListenerId::new(0, 1), peer(text));
+        let mut enter = |text| limits.enter(Instant::now(), ListenerId::new(0, 1), peer(text));
         assert_eq!(enter("10.0.0.1:5"), Ok(None));
         assert_eq!(enter("[::ffff:10.0.0.1]:5"), Ok(None));
         assert_eq!(enter("10.1.0.1:5"), Err(Cause::Denied));
         assert_eq!(enter("11.0.0.1:5"), Err(Cause::Denied));
         assert_eq!(enter("[2001:db8::1]:5"), Ok(None));
         assert_eq!(enter("[2001:db9::1]:5"), Err(Cause::Denied));
-        assert_eq!(door.enter(Instant::now(), ListenerId::new(0, 1), Peer::Local), Ok(None));
-        assert_eq!(door.datagram(Instant::now(), peer("10.1.0.1:5")), Err(Cause::Denied));
+        assert_eq!(limits.enter(Instant::now(), ListenerId::new(0, 1), Peer::Local), Ok(None));
+        assert_eq!(limits.datagram(Instant::now(), peer("10.1.0.1:5")), Err(Cause::Denied));
     }
 }

@@ -113,18 +113,18 @@ impl Fleet {
         }
         let count = u32::try_from(mailboxes.len()).unwrap_or(u32::MAX);
         assert!((1..=SHARDS_MAX).contains(&count), "1 to {SHARDS_MAX} shards");
-        let homes = homes(configuration, count);
+        let pool_owners = assign_owners(configuration, count);
         let owner = |pool: &str| {
             let place = configuration.pools.iter().position(|it| it.name == pool);
-            place.map_or(0, |place| homes[place])
+            place.map_or(0, |place| pool_owners[place])
         };
         let mut listeners = Table::default();
         for listener in &configuration.listeners {
-            let only = is_at_home(listener).then(|| listener.pool.as_deref().map_or(0, owner));
+            let only = is_on_one_shard(listener).then(|| listener.pool.as_deref().map_or(0, owner));
             listeners.insert(FleetListener::new(&listener.name, only));
         }
         let mut pools = Table::default();
-        for (pool, &owner) in configuration.pools.iter().zip(&homes) {
+        for (pool, &owner) in configuration.pools.iter().zip(&pool_owners) {
             let servers = shared_servers(pool).filter(|_| count > 1);
             let shares = servers.and_then(|servers| SharedUpstreams::default().with(&servers));
             // The capacity until the owner shard stores the current one.
@@ -213,14 +213,14 @@ impl Fleet {
     }
 
     /// Sends a message to every shard.
-    pub fn tell_all(&self, mut mail: impl FnMut() -> ShardMail) {
+    pub fn send_to_all(&self, mut mail: impl FnMut() -> ShardMail) {
         for mailbox in &self.mailboxes {
             mailbox.post(mail());
         }
     }
 
     /// Returns the owner shard of the pool with this name. For an unknown name, returns the first shard.
-    pub(crate) fn home_of(&self, pool: &str) -> u32 {
+    pub(crate) fn owner_of(&self, pool: &str) -> u32 {
         self.find(pool).map_or(0, |(_, owner)| owner)
     }
 
@@ -296,7 +296,7 @@ impl Fleet {
     /// Sets the limit on memory, in bytes. It applies from the next turn of each shard, which is triggered immediately.
     pub fn set_memory_max(&self, max: usize) {
         self.memory.set_max(max);
-        self.tell_all(|| ShardMail::Memory);
+        self.send_to_all(|| ShardMail::Memory);
     }
 
     /// Sets the limit of open files in this process; `None`: unlimited. Clients leave a part of them for workers.
@@ -385,12 +385,12 @@ impl ShardGroup for Fleet {
 }
 
 /// Whether only one shard listens: state per client address is kept in one place.
-fn is_at_home(listener: &settings::Listener) -> bool {
+fn is_on_one_shard(listener: &settings::Listener) -> bool {
     listener.protocol == Protocol::Datagrams || listener.addresses.limits.is_some()
 }
 
 /// Assigns the pools to the shards. Pools that pass requests to each other get the same shard.
-fn homes(configuration: &Configuration, shards: u32) -> Vec<u32> {
+fn assign_owners(configuration: &Configuration, shards: u32) -> Vec<u32> {
     let pools = &configuration.pools;
     let place = |name: &String| pools.iter().position(|pool| pool.name == *name);
     // For each pool, the index of the first pool of its group.
@@ -440,8 +440,8 @@ mod tests {
             pool("e", "fallback = { pool = \"d\" }"),
         ];
         let configuration = configuration(&text.concat());
-        assert_eq!(homes(&configuration, 1), [0; 5]);
-        assert_eq!(homes(&configuration, 2), [0, 1, 0, 0, 0]);
-        assert_eq!(homes(&configuration, 4), [0, 1, 0, 2, 2]);
+        assert_eq!(assign_owners(&configuration, 1), [0; 5]);
+        assert_eq!(assign_owners(&configuration, 2), [0, 1, 0, 0, 0]);
+        assert_eq!(assign_owners(&configuration, 4), [0, 1, 0, 2, 2]);
     }
 }

@@ -51,8 +51,8 @@ pub use frontend::session::{session_moves, session_moves_made};
 pub use observe::access_log::{LogBatch, LogSink, LogSource};
 pub use observe::http_status::status_of;
 pub use observe::status::{
-    Lately, ListenerStatus, MemoryStatus, PlaceStatus, PoolStatus, Status, Told, Why, WorkerStatus,
-    WorkerTally,
+    Explanation, ListenerStatus, MemoryStatus, OrderResult, PlaceStatus, PoolStatus,
+    RecentDecisions, Status, WorkerStatus, WorkerTally,
 };
 pub use reload::Reload;
 pub use resolver::Lookup;

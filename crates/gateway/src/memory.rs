@@ -76,7 +76,7 @@ impl MemoryLimit {
     }
 
     /// Compares the memory in use with the limit. Only one shard observes a change of state.
-    pub(crate) fn look(&self, held: usize) -> LimitCheck {
+    pub(crate) fn check(&self, held: usize) -> LimitCheck {
         let over = self.is_over();
         if held > self.max() {
             if over || self.over.swap(true, Ordering::Relaxed) {
@@ -110,10 +110,10 @@ mod tests {
             (1600, LimitCheck::Within),
             (9999, LimitCheck::Entered),
         ] {
-            assert_eq!(limit.look(held), look, "{held}");
+            assert_eq!(limit.check(held), look, "{held}");
         }
         assert_eq!(limit.exceeded(), 2);
         limit.set_max(20_000);
-        assert_eq!(limit.look(9999), LimitCheck::Left, "another limit holds at once");
+        assert_eq!(limit.check(9999), LimitCheck::Left, "another limit holds at once");
     }
 }

@@ -103,11 +103,11 @@ impl Resolver {
             if every != known.every {
                 (known.every, known.due) = (every, after(every));
             }
-            self.control(name, known.at);
+            self.notify_shards(name, known.at);
         }
         if !state.watched && !state.known.is_empty() {
             let names = Arc::clone(self);
-            std::thread::Builder::new().name("names".to_owned()).spawn(move || names.turn())?;
+            std::thread::Builder::new().name("names".to_owned()).spawn(move || names.run())?;
             state.watched = true;
         }
         drop(state);
@@ -122,7 +122,7 @@ impl Resolver {
     }
 
     /// Resolves the names that are due, until the end.
-    fn turn(&self) {
+    fn run(&self) {
         let mut state = self.lock();
         while !state.ended {
             let Some((name, due)) = state.next() else {
@@ -139,7 +139,7 @@ impl Resolver {
             let found = self.find(&name);
             state = self.lock();
             if let Some(to) = state.found(&name, found) {
-                self.control(&name, to);
+                self.notify_shards(&name, to);
             }
         }
     }
@@ -153,7 +153,7 @@ impl Resolver {
 
     /// Sends a new address to all shards. Called with the lock held, so that the last message contains the known
     /// address.
-    fn control(&self, name: &HostName, to: SocketAddr) {
+    fn notify_shards(&self, name: &HostName, to: SocketAddr) {
         let name: Arc<str> = name.to_string().into();
         for mailbox in &self.mailboxes {
             mailbox.post(ShardMail::Moved { name: Arc::clone(&name), to });
@@ -277,7 +277,7 @@ mod tests {
         let now = Instant::now();
         names.lock().known.values_mut().for_each(|known| known.due = now);
         let turning = Arc::clone(&names);
-        let thread = std::thread::spawn(move || turning.turn());
+        let thread = std::thread::spawn(move || turning.run());
         let seen = |what: &dyn Fn(&Known) -> bool| loop {
             if what(&names.lock().known[&name()]) {
                 break;

@@ -94,12 +94,12 @@ struct Listener {
     /// The socket of a datagram listener. `id` is then unused.
     datagrams: Option<SocketId>,
     /// The number of requests of datagrams in flight.
-    asking: u32,
+    datagrams_in_flight: u32,
     socket: Option<Fd>,
     config: Arc<ListenerConfig>,
     open: u32,
     accepted: u64,
-    turned: Rejections,
+    rejections: Rejections,
     closings: Closings,
     /// Idle connections that may be closed for others.
     idle_found: IdleFound,
@@ -113,7 +113,7 @@ pub struct Shard {
     fleet: Arc<Fleet>,
     listeners: Table<ListenerId, Listener>,
     /// The client limits per listener.
-    doors: ListenerLimits,
+    listener_limits: ListenerLimits,
     sessions: Table<SessionId, Session>,
     dirty: Vec<SessionId>,
     /// Paused clients that may send again, each with the number of requests granted.
@@ -170,7 +170,7 @@ impl Shard {
             let (config, backend) = match (owner == shard, fleet.shared(id)) {
                 (true, _) => build::pool(pool, site)?,
                 (false, Some(_)) => build::member_shard(pool, site)?,
-                (false, None) => build::elsewhere(pool, site),
+                (false, None) => build::off_shard(pool, site),
             };
             Ok((id, config, backend))
         });
@@ -211,7 +211,7 @@ impl Shard {
     pub fn start(&mut self, io: &mut Context<'_>) {
         for listener in self.listeners.values_mut() {
             let Some(socket) = listener.socket.take() else { continue };
-            if listener.config.front.is_datagrams() {
+            if listener.config.protocol_config.is_datagrams() {
                 listener.datagrams = Some(io.datagram(socket));
             } else {
                 listener.id = Some(io.accept_from(socket));
@@ -301,8 +301,11 @@ impl Shard {
                         ReplyEvent::Head(_) => end_behind(&mut reply_events, id, sequence),
                         _ => None,
                     };
-                    let mut cx =
-                        SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
+                    let mut cx = SessionContext::new(
+                        &mut self.engine,
+                        &mut self.listener_limits,
+                        &mut self.scratch,
+                    );
                     match (reply_event, end) {
                         (ReplyEvent::Head(head), Some(outcome)) => {
                             session.deliver_whole(io, sequence, head, outcome, &mut cx);
@@ -342,8 +345,8 @@ impl Shard {
             let to = self.metrics.listener(id);
             to.open.set(u64::from(listener.open));
             to.accepted.set(listener.accepted);
-            to.set_rejections(&listener.turned);
-            let (known, forgotten) = self.doors.at(id).counts();
+            to.set_rejections(&listener.rejections);
+            let (known, forgotten) = self.listener_limits.at(id).counts();
             to.addresses.set(known);
             to.addresses_forgotten.set(forgotten);
             to.accept_failed.set(listener.accept_failed);
@@ -383,12 +386,12 @@ impl Listener {
         Self {
             id: None,
             datagrams: None,
-            asking: 0,
+            datagrams_in_flight: 0,
             socket,
             config: Arc::new(config),
             open: 0,
             accepted: 0,
-            turned: Rejections::default(),
+            rejections: Rejections::default(),
             closings: Closings::default(),
             idle_found: IdleFound::default(),
             accept_failed: 0,

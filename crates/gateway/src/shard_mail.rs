@@ -9,7 +9,7 @@ use crate::reload::Reload;
 use engine::shard_message::ShardMessages;
 use flow::order::Order;
 use flow::worker_report::WorkerReport;
-use observe::status::{LatelyAt, Status, Told, Why};
+use observe::status::{Explanation, OrderResult, Status, TimedDecisions};
 
 /// One message to a shard.
 pub enum ShardMail {
@@ -33,23 +33,23 @@ pub enum ShardMail {
         /// The action.
         order: Order,
         /// Called once every shard has applied the order, on a shard's thread; must not block.
-        reply: Box<dyn FnOnce(Told) + Send>,
+        reply: Box<dyn FnOnce(OrderResult) + Send>,
     },
     /// A query why a request was sent to its worker.
-    Why {
+    Explain {
         /// The id of the request.
         id: u64,
         /// Called once, on the shard's thread; must not block.
-        reply: Box<dyn FnOnce(Vec<Why>) + Send>,
+        reply: Box<dyn FnOnce(Vec<Explanation>) + Send>,
     },
     /// A query for the most recent decisions in a pool, with their requests.
-    Lately {
+    RecentDecisions {
         /// The pool.
         pool: String,
         /// The maximum number of decisions.
         count: usize,
         /// Called once, on the shard's thread; must not block. `None`: no such pool exists.
-        reply: Box<dyn FnOnce(Option<LatelyAt>) + Send>,
+        reply: Box<dyn FnOnce(Option<TimedDecisions>) + Send>,
     },
     /// A query for the status.
     Status(Box<dyn FnOnce(Status) + Send>),
@@ -102,8 +102,8 @@ impl std::fmt::Debug for ShardMail {
             Self::Worker(WorkerReport::Checked { .. }) => "Checked",
             Self::Ask { .. } => "Ask",
             Self::Order { .. } => "Order",
-            Self::Why { .. } => "Why",
-            Self::Lately { .. } => "Lately",
+            Self::Explain { .. } => "Why",
+            Self::RecentDecisions { .. } => "Lately",
             Self::MakeRoom => "MakeRoom",
             Self::Status(_) => "Status",
             Self::Recycle { .. } => "Recycle",

@@ -60,11 +60,11 @@ pub fn acceptor(server: SocketAddr, client: SocketAddr) -> io::Result<Option<Acc
     if let Some(found) = accepted {
         return Ok(Some(found.acceptor()));
     }
-    let listener = look_up(&socket, server, nobody(server))?;
+    let listener = look_up(&socket, server, any_client(server))?;
     // A connection that was not accepted ends with its listener. So if the connection still exists and was not
     // accepted, it belongs to this listener.
     let accepted = look_up(&socket, server, client)?.filter(Found::is_owned);
-    known(&socket, accepted.or(listener))
+    or_check_support(&socket, accepted.or(listener))
 }
 
 /// Returns the socket that accepts new connections of this machine to a TCP address. `None`: there is no such socket on
@@ -74,8 +74,8 @@ pub fn acceptor(server: SocketAddr, client: SocketAddr) -> io::Result<Option<Acc
 /// As for [`acceptor`].
 pub fn listener(server: SocketAddr) -> io::Result<Option<Acceptor>> {
     let socket = open()?;
-    let found = look_up(&socket, server, nobody(server))?;
-    known(&socket, found)
+    let found = look_up(&socket, server, any_client(server))?;
+    or_check_support(&socket, found)
 }
 
 /// Whether a connection that this process made to an address of this machine leads to another machine, or to a
@@ -84,7 +84,7 @@ pub fn listener(server: SocketAddr) -> io::Result<Option<Acceptor>> {
 ///
 /// # Errors
 /// As for [`acceptor`].
-pub fn is_elsewhere(server: SocketAddr, client: SocketAddr) -> io::Result<bool> {
+pub fn leads_elsewhere(server: SocketAddr, client: SocketAddr) -> io::Result<bool> {
     let socket = open()?;
     let is_open = || {
         let own = look_up(&socket, client, server)?;
@@ -95,7 +95,7 @@ pub fn is_elsewhere(server: SocketAddr, client: SocketAddr) -> io::Result<bool> 
 }
 
 /// Returns an address that no client has.
-fn nobody(server: SocketAddr) -> SocketAddr {
+fn any_client(server: SocketAddr) -> SocketAddr {
     match server.ip().to_canonical() {
         IpAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
         IpAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
@@ -104,7 +104,7 @@ fn nobody(server: SocketAddr) -> SocketAddr {
 
 /// Returns the result of a lookup. A kernel that cannot look up TCP sockets finds nothing either, so this case is
 /// checked.
-fn known(socket: &OwnedFd, found: Option<Found>) -> io::Result<Option<Acceptor>> {
+fn or_check_support(socket: &OwnedFd, found: Option<Found>) -> io::Result<Option<Acceptor>> {
     match found {
         Some(found) => Ok(Some(found.acceptor())),
         None => check_support(socket).map(|()| None),
@@ -220,7 +220,7 @@ fn found(packet: &[u8]) -> io::Result<Found> {
     let invalid = || io::Error::from(io::ErrorKind::InvalidData);
     let (header, body) = packet.split_at_checked(HEADER).ok_or_else(invalid)?;
     match u16::from_ne_bytes([header[4], header[5]]) {
-        ERROR => Err(said(body)),
+        ERROR => Err(error_in(body)),
         BY_FAMILY => {
             let body: &[u8; ANSWER] = body.first_chunk().ok_or_else(invalid)?;
             Ok(Found { state: body[1], user: number(body, 64), inode: number(body, 68) })
@@ -230,7 +230,7 @@ fn found(packet: &[u8]) -> io::Result<Found> {
 }
 
 /// Parses the error in an answer.
-fn said(body: &[u8]) -> io::Error {
+fn error_in(body: &[u8]) -> io::Error {
     match body.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes)) {
         Some(errno @ -4095..0) => fault(Errno::from_raw_os_error(-errno)),
         _ => io::ErrorKind::InvalidData.into(),
@@ -315,10 +315,10 @@ mod tests {
             assert_ne!(has.socket, listens.socket, "{place}: by a socket of its own");
             drop(listener);
             assert_eq!(found(), Some(has), "{place}: it lives on");
-            assert!(!is_elsewhere(server, from).unwrap(), "{place}: it is here");
+            assert!(!leads_elsewhere(server, from).unwrap(), "{place}: it is here");
             drop(accepted);
             assert_eq!(found(), None, "{place}: it is nobody's");
-            assert!(!is_elsewhere(server, from).unwrap(), "{place}: it was closed here");
+            assert!(!leads_elsewhere(server, from).unwrap(), "{place}: it was closed here");
         }
     }
 

@@ -42,7 +42,7 @@ struct Open {
     batch: LogBatch,
     dropped: u64,
     /// The number of dropped lines that the log does not mention yet.
-    unsaid: u64,
+    unreported: u64,
 }
 
 impl AccessLog {
@@ -55,7 +55,7 @@ impl AccessLog {
             dated: Dated::default(),
             batch: LogBatch::default(),
             dropped: 0,
-            unsaid: 0,
+            unreported: 0,
         });
         Self(open.map(Box::new))
     }
@@ -127,14 +127,14 @@ impl AccessLog {
 
 impl Open {
     fn send(&mut self) {
-        if self.unsaid > 0 {
-            line::write_dropped(&self.config.format, self.unsaid, &mut self.batch.bytes);
+        if self.unreported > 0 {
+            line::write_dropped(&self.config.format, self.unreported, &mut self.batch.bytes);
         }
         if self.sink.add(&self.batch) {
-            self.unsaid = 0;
+            self.unreported = 0;
         } else {
             self.dropped += self.batch.lines;
-            self.unsaid += self.batch.lines;
+            self.unreported += self.batch.lines;
         }
         self.batch.bytes.clear();
         self.batch.lines = 0;

@@ -96,7 +96,7 @@ pub struct ListenerMetrics {
     pub open: Published,
     /// Connections accepted since the start.
     pub accepted: Published,
-    pub(super) turned: [Published; Rejections::WORDS.len()],
+    pub(super) rejections: [Published; Rejections::WORDS.len()],
     /// Client addresses in the table of limits per address.
     pub addresses: Published,
     /// Client addresses that were removed early, because the table of limits per address was full.
@@ -114,8 +114,8 @@ impl ListenerMetrics {
     }
 
     /// Publishes the counts of rejected connections and datagrams.
-    pub fn set_rejections(&self, turned: &Rejections) {
-        for (place, &count) in self.turned.iter().zip(turned.counts()) {
+    pub fn set_rejections(&self, rejections: &Rejections) {
+        for (place, &count) in self.rejections.iter().zip(rejections.counts()) {
             place.set(count);
         }
     }

@@ -35,14 +35,14 @@ mod tests {
 
     #[test]
     fn every_reason_to_turn_somebody_away_has_its_place() {
-        let mut turned = Rejections::default();
+        let mut rejections = Rejections::default();
         for cause in
             [Cause::Connections, Cause::Denied, Cause::Crowded, Cause::Rate, Cause::TooLong]
         {
-            turned.count(cause);
+            rejections.count(cause);
         }
-        turned.count(Cause::Draining);
-        turned.count_admission();
-        assert_eq!(turned.counts(), &[1; 7]);
+        rejections.count(Cause::Draining);
+        rejections.count_admission();
+        assert_eq!(rejections.counts(), &[1; 7]);
     }
 }

@@ -100,13 +100,13 @@ pub struct PoolStatus {
 
 impl PoolStatus {
     /// Adds the requests that the workers have in flight from another shard.
-    fn add(&mut self, branch: &Self) {
-        for (place, more) in self.places.iter_mut().zip(&branch.places) {
+    fn add(&mut self, member: &Self) {
+        for (place, more) in self.places.iter_mut().zip(&member.places) {
             place.in_use += more.in_use;
             place.tally.add(&more.tally);
         }
         for worker in &mut self.workers {
-            if let Some(more) = branch.workers.iter().find(|more| more.name == worker.name) {
+            if let Some(more) = member.workers.iter().find(|more| more.name == worker.name) {
                 worker.in_flight += more.in_flight;
                 worker.served += more.served;
             }
@@ -126,7 +126,7 @@ pub struct PlaceStatus {
     /// The weight that was set at run time.
     pub weight_set: Option<u32>,
     /// The state that an operator set: `enabled`, `drained` or `disabled`.
-    pub hand: &'static str,
+    pub admin_state: &'static str,
     /// The result of health checks: `up`, `down` or `ejected`.
     pub health: &'static str,
     /// The reason of the last change of `health_check`, and how long ago it was; `None`: no change since the start.
@@ -182,7 +182,7 @@ impl WorkerTally {
 
 /// The result of an operator's command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum OrderResult {
     /// The command was carried out. The text describes the new state.
     Done(String),
     /// The pool or worker does not exist. The text says which.
@@ -191,7 +191,7 @@ pub enum Told {
 
 /// The decisions about a request in one pool, the oldest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Why {
+pub struct Explanation {
     /// The name of the pool.
     pub pool: String,
     /// One sentence for each decision.
@@ -214,10 +214,10 @@ pub struct WorkerStatus {
 }
 
 /// The ids of recent requests with the decisions about them, the latest first.
-pub type Lately = Vec<(u64, String)>;
+pub type RecentDecisions = Vec<(u64, String)>;
 
 /// The recent decisions of one shard, with the time of each.
-pub type LatelyAt = Vec<(Instant, u64, String)>;
+pub type TimedDecisions = Vec<(Instant, u64, String)>;
 
 #[cfg(test)]
 mod tests {
@@ -229,7 +229,7 @@ mod tests {
             weight: 1,
             weight_configured: 1,
             weight_set: None,
-            hand: "enabled",
+            admin_state: "enabled",
             health: "up",
             health_since: None,
             ejected_for: None,

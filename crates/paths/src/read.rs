@@ -26,7 +26,7 @@ pub fn read(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let (file, found) = regular(place.open(flags, Mode::empty())?)?;
     let mut bytes = Vec::new();
-    file.take(READ_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(said_plainly)?;
+    file.take(READ_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(clarify_error)?;
     if bytes.len() as u64 > READ_BYTES_MAX {
         let most = READ_BYTES_MAX >> 20;
         let text = format!("it has more than the {most} MiB that it may have");
@@ -43,7 +43,7 @@ fn regular(file: File) -> io::Result<(File, Metadata)> {
     }
 }
 
-fn said_plainly(error: io::Error) -> io::Error {
+fn clarify_error(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::WouldBlock => {
             let text = "it has nothing to read at the moment: it is not a file with a content";
@@ -116,7 +116,7 @@ mod tests {
             .expect("a pipe");
         let error = read(&path).expect_err("it is no file");
         assert_eq!(error.to_string(), "it is not a regular file");
-        let error = said_plainly(io::ErrorKind::WouldBlock.into());
+        let error = clarify_error(io::ErrorKind::WouldBlock.into());
         assert!(error.to_string().contains("nothing to read at the moment"), "{error}");
     }
 

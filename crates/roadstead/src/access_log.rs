@@ -96,7 +96,7 @@ impl AccessLog {
     pub(crate) fn reopen(&self) {
         self.reopen.store(true, Ordering::Relaxed);
         if let Some(sink) = &*self.sink.lock().unwrap_or_else(PoisonError::into_inner) {
-            sink.rouse();
+            sink.wake_source();
         }
     }
 

@@ -10,7 +10,7 @@ use settings::Secret;
 
 /// An option of `[admin]` that cannot be used, and the reason.
 #[derive(Debug)]
-pub(crate) struct Unusable {
+pub(crate) struct InvalidOption {
     /// The option.
     pub(crate) option: &'static str,
     /// The reason.
@@ -21,13 +21,13 @@ pub(crate) struct Unusable {
 ///
 /// # Errors
 /// The first option that cannot be used. The message contains no part of the token.
-pub(crate) fn admin_settings(admin: &settings::Admin) -> Result<AdminSettings, Unusable> {
+pub(crate) fn admin_settings(admin: &settings::Admin) -> Result<AdminSettings, InvalidOption> {
     let settings::Admin { listen, token, group, allowed_hosts, max_connections, header_timeout } =
         admin.clone();
     let token = match &token {
         None => None,
         Some(secret) => {
-            let unusable = |message| Unusable { option: "token", message };
+            let unusable = |message| InvalidOption { option: "token", message };
             let text = read_secret(secret).map_err(unusable)?;
             control::check_token(&text)
                 .map_err(|fault| unusable(format!("the `token` of `[admin]` {fault}")))?;
@@ -36,7 +36,7 @@ pub(crate) fn admin_settings(admin: &settings::Admin) -> Result<AdminSettings, U
     };
     let group = match group {
         None => None,
-        Some(name) => Some(spawn::group_id(&name).ok_or_else(|| Unusable {
+        Some(name) => Some(spawn::group_id(&name).ok_or_else(|| InvalidOption {
             option: "group",
             message: format!("there is no group `{name}`"),
         })?),

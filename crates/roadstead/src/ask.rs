@@ -33,7 +33,7 @@ pub enum AskError {
     TooLong(String),
     /// Another user, or a process of an unknown user, listens at the address and would receive the token or the
     /// request.
-    Stranger(String, Option<u32>),
+    UntrustedUser(String, Option<u32>),
     /// The kernel did not report which user listens at the address.
     Unknown(String, io::Error),
 }
@@ -53,13 +53,13 @@ impl fmt::Display for AskError {
                 "{admin} is not the admin address of a roadstead: its answer has more than {} MiB",
                 ANSWER_BYTES_MAX >> 20
             ),
-            Self::Stranger(admin, Some(user)) => write!(
+            Self::UntrustedUser(admin, Some(user)) => write!(
                 f,
                 "nothing is sent: user {user} listens on the admin address {admin}\nhelp: if \
                  the daemon runs as that user, tell `ctl` or `ask` so with --admin-user {user}, or \
                  name a token in a file of that user"
             ),
-            Self::Stranger(admin, None) => {
+            Self::UntrustedUser(admin, None) => {
                 write!(f, "nothing is sent: it is unknown who listens on {admin}")
             }
             Self::Unknown(admin, error) => write!(
@@ -74,14 +74,14 @@ impl std::error::Error for AskError {}
 
 /// A response of the admin address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct Response {
     /// The HTTP status.
     pub status: u16,
     /// The body.
     pub body: Vec<u8>,
 }
 
-impl Said {
+impl Response {
     /// Returns the body for a terminal: control characters and invisible characters are escaped.
     pub(crate) fn visible(&self) -> String {
         exchange::visible(&String::from_utf8_lossy(&self.body)).into_owned()
@@ -122,19 +122,19 @@ impl Token {
     }
 
     /// Returns the token that the daemon at this address stores in a file of its user.
-    fn drawn(address: SocketAddr) -> Option<Self> {
+    fn from_token_file(address: SocketAddr) -> Option<Self> {
         let (text, owner) = control::local_token(address)?;
         Some(Self { text, users: vec![owner] })
     }
 }
 
 /// Checks that each user who listens on a loopback address is root, the user of this process or one of `users`.
-fn admit(admin: &str, users: &[u32], listeners: &[u32]) -> Result<(), AskError> {
+fn check_users(admin: &str, users: &[u32], listeners: &[u32]) -> Result<(), AskError> {
     let own = rustix::process::geteuid().as_raw();
     let is_known = |user: &&u32| **user == 0 || **user == own || users.contains(user);
     match listeners.iter().find(|user| !is_known(user)) {
-        Some(&user) => Err(AskError::Stranger(admin.to_owned(), Some(user))),
-        None if listeners.is_empty() => Err(AskError::Stranger(admin.to_owned(), None)),
+        Some(&user) => Err(AskError::UntrustedUser(admin.to_owned(), Some(user))),
+        None if listeners.is_empty() => Err(AskError::UntrustedUser(admin.to_owned(), None)),
         None => Ok(()),
     }
 }
@@ -144,7 +144,7 @@ impl AdminArgs {
     ///
     /// # Errors
     /// The token cannot be read, or the request fails as in [`request`].
-    pub fn request(&self, method: &str, path: &str, body: &[u8]) -> Result<Said, AskError> {
+    pub fn request(&self, method: &str, path: &str, body: &[u8]) -> Result<Response, AskError> {
         let token = self.admin_token.as_deref().map(token).transpose()?;
         exchange_within(WAIT_MAX, &self.admin, (token, self.admin_user), (method, path), body)
     }
@@ -204,7 +204,7 @@ pub(crate) fn escaped(name: &str) -> String {
 ///
 /// # Errors
 /// The address cannot be reached, or does not respond as an admin address does.
-pub fn request(admin: &str, method: &str, path: &str, body: &[u8]) -> Result<Said, AskError> {
+pub fn request(admin: &str, method: &str, path: &str, body: &[u8]) -> Result<Response, AskError> {
     exchange_within(WAIT_MAX, admin, (None, None), (method, path), body)
 }
 
@@ -216,7 +216,7 @@ pub(crate) fn exchange_within(
     (token, user): (Option<Token>, Option<u32>),
     (method, path): (&str, &str),
     body: &[u8],
-) -> Result<Said, AskError> {
+) -> Result<Response, AskError> {
     let until = Instant::now() + wait;
     let failed = |error| AskError::Connection(admin.to_owned(), error);
     let message = |host: &str, token: Option<String>| {
@@ -239,20 +239,20 @@ pub(crate) fn exchange_within(
                 let mut users = token.map(|token| token.users).unwrap_or_default();
                 users.extend(user);
                 users.extend(owner_of_folder(path));
-                admit(admin, &users, &[peer])?;
+                check_users(admin, &users, &[peer])?;
             }
             // The kernel reports the user of the caller to the daemon, so no token is needed.
-            talk(stream, &message("localhost", None), until)
+            send_and_read(stream, &message("localhost", None), until)
         }
         None => {
             let is_private = token.is_some() || method != "GET";
             let (stream, token) = connect(admin, until, (token, user), is_private)?;
             let peer = stream.peer_addr().map_err(failed)?;
-            talk(stream, &message(&peer.to_string(), token), until)
+            send_and_read(stream, &message(&peer.to_string(), token), until)
         }
     };
     match answer {
-        Ok(answer) => understand(&answer).ok_or_else(|| AskError::NotAdmin(admin.to_owned())),
+        Ok(answer) => parse_response(&answer).ok_or_else(|| AskError::NotAdmin(admin.to_owned())),
         Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
             Err(AskError::TooLong(admin.to_owned()))
         }
@@ -273,7 +273,7 @@ fn connect(
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in admin.to_socket_addrs().map_err(failed)? {
         let address = reached(address);
-        let drawn = if token.is_some() { None } else { Token::drawn(address) };
+        let drawn = if token.is_some() { None } else { Token::from_token_file(address) };
         let token = token.as_ref().or(drawn.as_ref());
         let mut users: Vec<u32> = token.map(|token| token.users.clone()).unwrap_or_default();
         users.extend(user);
@@ -283,7 +283,7 @@ fn connect(
             Ok(stream) => {
                 if is_checked {
                     let own = stream.local_addr().map_err(failed)?;
-                    admit_peer(admin, &users, listeners::acceptor(address, own))?;
+                    check_acceptor(admin, &users, listeners::acceptor(address, own))?;
                 }
                 return Ok((stream, token.map(|token| token.text.clone())));
             }
@@ -293,15 +293,15 @@ fn connect(
     Err(failed(last))
 }
 
-/// Calls [`admit`] for the user of the socket at the other end of a connection, as reported by the kernel. If this
+/// Calls [`check_users`] for the user of the socket at the other end of a connection, as reported by the kernel. If this
 /// kernel can never report it, any user is accepted with a warning.
-fn admit_peer(
+fn check_acceptor(
     admin: &str,
     users: &[u32],
     found: io::Result<Option<listeners::Acceptor>>,
 ) -> Result<(), AskError> {
     match found {
-        Ok(found) => admit(admin, users, found.map(|it| it.user).as_slice()),
+        Ok(found) => check_users(admin, users, found.map(|it| it.user).as_slice()),
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {
             eprintln!("roadstead: the kernel does not say who listens on {admin}: {error}");
             Ok(())
@@ -371,14 +371,14 @@ impl Timed for UnixStream {
 
 /// Sends `message` and reads until the end of the connection, all before `until`. A response that is too long is an
 /// error of the kind `FileTooLarge`.
-fn talk(mut stream: impl Timed, message: &[u8], until: Instant) -> io::Result<Vec<u8>> {
+fn send_and_read(mut stream: impl Timed, message: &[u8], until: Instant) -> io::Result<Vec<u8>> {
     let mut rest = message;
     while !rest.is_empty() {
         stream.limit(left(until)?)?;
         match stream.write(rest) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(count) => rest = &rest[count..],
-            Err(error) => passing(error)?,
+            Err(error) => ignore_transient(error)?,
         }
     }
     let (mut answer, mut block) = (Vec::new(), vec![0; 64 << 10]);
@@ -390,13 +390,13 @@ fn talk(mut stream: impl Timed, message: &[u8], until: Instant) -> io::Result<Ve
                 return Err(io::ErrorKind::FileTooLarge.into());
             }
             Ok(count) => answer.extend_from_slice(&block[..count]),
-            Err(error) => passing(error)?,
+            Err(error) => ignore_transient(error)?,
         }
     }
 }
 
 /// Ignores errors after which the same operation is tried again.
-fn passing(error: io::Error) -> io::Result<()> {
+fn ignore_transient(error: io::Error) -> io::Result<()> {
     match error.kind() {
         io::ErrorKind::Interrupted => Ok(()),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Err(too_late()),
@@ -405,11 +405,11 @@ fn passing(error: io::Error) -> io::Result<()> {
 }
 
 /// Parses the status and body of a response that ends with its connection and has no transfer coding.
-fn understand(answer: &[u8]) -> Option<Said> {
+fn parse_response(answer: &[u8]) -> Option<Response> {
     let end = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
     let head = std::str::from_utf8(&answer[..end]).ok()?;
     let status = head.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
-    Some(Said { status, body: answer[end + 4..].to_vec() })
+    Some(Response { status, body: answer[end + 4..].to_vec() })
 }
 
 #[cfg(test)]
@@ -418,10 +418,10 @@ mod tests {
 
     #[test]
     fn an_answer_is_taken_apart_and_what_is_none_is_refused() {
-        let said = understand(b"HTTP/1.1 503 Service Unavailable\r\nX: y\r\n\r\n!full\n");
-        assert_eq!(said, Some(Said { status: 503, body: b"!full\n".to_vec() }));
-        assert_eq!(understand(b"220 mail.example ESMTP\r\n\r\n"), None);
-        assert_eq!(understand(b""), None);
+        let said = parse_response(b"HTTP/1.1 503 Service Unavailable\r\nX: y\r\n\r\n!full\n");
+        assert_eq!(said, Some(Response { status: 503, body: b"!full\n".to_vec() }));
+        assert_eq!(parse_response(b"220 mail.example ESMTP\r\n\r\n"), None);
+        assert_eq!(parse_response(b""), None);
     }
 
     /// Returns this number of bytes for each read, without end.
@@ -451,10 +451,11 @@ mod tests {
 
     #[test]
     fn an_answer_without_end_is_given_up() {
-        let said = talk(Endless(usize::MAX), b"", Instant::now() + Duration::from_secs(600));
+        let said =
+            send_and_read(Endless(usize::MAX), b"", Instant::now() + Duration::from_secs(600));
         assert_eq!(said.unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         // A byte now and then must not extend the wait.
-        let said = talk(Endless(1), b"", Instant::now() + Duration::from_millis(1));
+        let said = send_and_read(Endless(1), b"", Instant::now() + Duration::from_millis(1));
         assert_eq!(said.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 
@@ -462,7 +463,7 @@ mod tests {
     fn a_message_that_is_not_read_is_given_up() {
         let (near, _far) = UnixStream::pair().unwrap();
         let until = Instant::now() + Duration::from_millis(20);
-        let said = talk(near, &vec![0; 16 << 20], until);
+        let said = send_and_read(near, &vec![0; 16 << 20], until);
         assert_eq!(said.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 
@@ -488,8 +489,10 @@ mod tests {
 
     #[test]
     fn an_answer_does_nothing_to_a_terminal() {
-        let said =
-            Said { status: 200, body: b"{\"a\":\"\x1b[2J\xc2\x9b\xe2\x80\xae\"}\n\xff".to_vec() };
+        let said = Response {
+            status: 200,
+            body: b"{\"a\":\"\x1b[2J\xc2\x9b\xe2\x80\xae\"}\n\xff".to_vec(),
+        };
         assert_eq!(said.visible(), "{\"a\":\"\\u001b[2J\\u009b\\u202e\"}\n\u{fffd}");
     }
 
@@ -497,21 +500,25 @@ mod tests {
     fn a_token_is_for_root_the_caller_and_whoever_owns_its_file() {
         let own = rustix::process::geteuid().as_raw();
         for listeners in [&[0][..], &[own], &[7], &[0, own, 7]] {
-            assert!(admit("here", &[7], listeners).is_ok(), "{listeners:?}");
+            assert!(check_users("here", &[7], listeners).is_ok(), "{listeners:?}");
         }
-        let told = |listeners: &[u32]| admit("here", &[7], listeners).unwrap_err().to_string();
+        let told =
+            |listeners: &[u32]| check_users("here", &[7], listeners).unwrap_err().to_string();
         assert!(told(&[0, 60_003]).contains("user 60003 listens"), "{}", told(&[0, 60_003]));
         assert!(told(&[]).contains("unknown who listens"));
     }
 
     #[test]
     fn nothing_is_sent_where_the_kernel_fails_to_say_who_listens() {
-        let said = |kind: io::ErrorKind| admit_peer("here", &[], Err(kind.into()));
+        let said = |kind: io::ErrorKind| check_acceptor("here", &[], Err(kind.into()));
         for kind in [io::ErrorKind::FileTooLarge, io::ErrorKind::WouldBlock] {
             assert!(said(kind).unwrap_err().to_string().contains("nothing is sent"), "{kind}");
         }
         assert!(said(io::ErrorKind::Unsupported).is_ok());
-        assert!(matches!(admit_peer("here", &[], Ok(None)), Err(AskError::Stranger(_, None))));
+        assert!(matches!(
+            check_acceptor("here", &[], Ok(None)),
+            Err(AskError::UntrustedUser(_, None))
+        ));
     }
 
     #[test]

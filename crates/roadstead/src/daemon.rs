@@ -26,7 +26,7 @@ use crate::binding::{BindError, SocketFiles, bind_all};
 use crate::handler_registry::Handlers;
 use crate::memory::memory_max;
 use crate::reload::Reloader;
-use crate::shards::{self, Common, Crew, CrewError, Loops};
+use crate::shards::{self, Common, EventLoops, ShardThreads, ShardsError};
 use crate::{descriptors, error_log, exposure};
 
 /// Why the daemon could not start or continue.
@@ -47,7 +47,7 @@ pub enum DaemonError {
     /// The access log cannot be opened.
     AccessLog(io::Error),
     /// The configuration names something that cannot be created.
-    Plan(gateway::BuildError),
+    Build(gateway::BuildError),
     /// Programs cannot be started.
     Spawner(spawn::SpawnError),
     /// A required system call failed.
@@ -64,7 +64,7 @@ impl std::fmt::Display for DaemonError {
             }
             Self::AdminOption(message) => f.write_str(message),
             Self::AccessLog(error) => write!(f, "the access log cannot be opened: {error}"),
-            Self::Plan(error) => error.fmt(f),
+            Self::Build(error) => error.fmt(f),
             Self::Spawner(error) => write!(f, "no program can be started: {error}"),
             Self::System(what, error) => write!(f, "{what}: {error}"),
         }
@@ -101,13 +101,14 @@ fn serve_on<K: Kernel + Send + 'static>(
     for remark in exposure::checks_as_root(&configuration) {
         tracing::warn!("{}", remark.message);
     }
-    let loops = Loops::new(&configuration, kernel, None)
+    let loops = EventLoops::new(&configuration, kernel, None)
         .map_err(|error| DaemonError::System("the event loop cannot be made", error))?;
-    let (mut crew, ready, log) = prepare((configuration, file), name, loops)?;
-    crew.start();
+    let (mut shard_threads, ready, log) = prepare((configuration, file), name, loops)?;
+    shard_threads.start();
     announce(&ready);
-    let result =
-        crew.run().map_err(|error| DaemonError::System("the event loop cannot go on", error))?;
+    let result = shard_threads
+        .run()
+        .map_err(|error| DaemonError::System("the event loop cannot go on", error))?;
     if let Some(log) = log {
         log.finish();
     }
@@ -144,11 +145,11 @@ struct Ready {
 fn prepare<K: Kernel + Send + 'static>(
     (configuration, file): (Configuration, Option<&Path>),
     name: &'static str,
-    loops: Loops<K>,
-) -> Result<(Crew<K>, Ready, Option<AccessLog>), DaemonError> {
+    loops: EventLoops<K>,
+) -> Result<(ShardThreads<K>, Ready, Option<AccessLog>), DaemonError> {
     loops.find_names(&configuration).map_err(|error| match error {
-        CrewError::Plan(error) => DaemonError::Plan(error),
-        CrewError::System(error) => DaemonError::System("a thread cannot be started", error),
+        ShardsError::Build(error) => DaemonError::Build(error),
+        ShardsError::System(error) => DaemonError::System("a thread cannot be started", error),
     })?;
     let (sockets, addresses, files) = bind_all(&configuration).map_err(DaemonError::Bind)?;
     let log = configuration.access_log.as_ref().map(|log| AccessLog::start(&log.to));
@@ -174,11 +175,11 @@ fn prepare<K: Kernel + Send + 'static>(
         admission: None,
         access_log: sink,
     };
-    let crew = loops.man(common).map_err(|error| match error {
-        CrewError::Plan(error) => DaemonError::Plan(error),
-        CrewError::System(error) => DaemonError::System("a listener cannot be shared", error),
+    let shard_threads = loops.build(common).map_err(|error| match error {
+        ShardsError::Build(error) => DaemonError::Build(error),
+        ShardsError::System(error) => DaemonError::System("a listener cannot be shared", error),
     })?;
-    let access = crew.access();
+    let access = shard_threads.access();
     let admin = admin.map(|admin| serve_admin(admin, access, reloader.as_ref())).transpose()?;
     let count = fleet.length();
     let reload = reloader.map(|reloader| reloader.start()).transpose();
@@ -186,7 +187,7 @@ fn prepare<K: Kernel + Send + 'static>(
         reload.map_err(|error| DaemonError::System("a thread cannot be started", error))?;
     watch_signals(fleet, log.clone(), reload)?;
     let ready = Ready { listeners: addresses, admin, event: name, shards: count, _files: files };
-    Ok((crew, ready, log))
+    Ok((shard_threads, ready, log))
 }
 
 /// Prints the ready line to standard output: `ready {"listeners": …, "admin": …}`.
@@ -254,7 +255,7 @@ fn watch_signals(
                 continue;
             }
             tracing::info!(signal, "draining; another signal ends at once");
-            fleet.tell_all(|| ShardMail::Drain);
+            fleet.send_to_all(|| ShardMail::Drain);
         }
     };
     std::thread::Builder::new()

@@ -13,11 +13,11 @@ use wire::Framing;
 
 mod examine;
 mod finding;
-mod patient;
+mod program_run;
 mod serving;
 
 use examine::Examination;
-use patient::{Clinic, Treatment};
+use program_run::{ProgramRunner, RunSettings};
 
 /// The program has a problem.
 const EXIT_WRONG: u8 = 1;
@@ -128,8 +128,8 @@ impl DoctorArgs {
         }
     }
 
-    fn treatment(&self) -> Treatment {
-        Treatment {
+    fn settings(&self) -> RunSettings {
+        RunSettings {
             program: self.program.clone(),
             framing: self.frames(),
             socket: None,
@@ -153,23 +153,22 @@ impl DoctorArgs {
 /// Runs `roadstead doctor`.
 #[must_use]
 pub fn main(args: &DoctorArgs) -> ExitCode {
-    let clinic = match Clinic::open() {
-        Ok(clinic) => clinic,
+    let runner = match ProgramRunner::open() {
+        Ok(runner) => runner,
         Err(error) => {
             eprintln!("roadstead doctor: {}", exchange::visible(&error.to_string()));
             return ExitCode::from(EXIT_NOT_EXAMINED);
         }
     };
-    let (treatment, wait) = (args.treatment(), args.wait);
+    let (settings, wait) = (args.settings(), args.wait);
     let (word, findings) = match args.framing {
         Spoken::Frames(framing) => {
             let request = args.request();
-            (framing.as_str(), Examination { clinic, treatment, request, wait }.findings())
+            (framing.as_str(), Examination { runner, settings, request, wait }.findings())
         }
         Spoken::Http => {
             let path = args.send.clone().unwrap_or_else(|| "/".to_owned());
-            let mut serving =
-                serving::Serving { clinic, treatment, place: args.socket, path, wait };
+            let mut serving = serving::Serving { runner, settings, place: args.socket, path, wait };
             ("http", serving.findings())
         }
     };

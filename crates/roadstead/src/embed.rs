@@ -45,7 +45,7 @@ use settings::{Configuration, Diagnostics, EventKernel, Source};
 use spawn::Spawn;
 
 use crate::binding::{BindError, SocketFiles, bind_all};
-use crate::shards::{self, Common, Crew, CrewError, Loops};
+use crate::shards::{self, Common, EventLoops, ShardThreads, ShardsError};
 
 pub use exchange::{
     Batch, Cause, Factory, Handler, HandlerError, Outbox, Outcome, Peer, Phase, Request, Slice,
@@ -60,7 +60,7 @@ pub enum EmbedError {
     /// A listener has no socket.
     Bind(BindError),
     /// The workers of a pool cannot be created.
-    Plan(BuildError),
+    Build(BuildError),
     /// Programs cannot be started, because [`Embed::init`] was not called first in `main`.
     Programs(spawn::SpawnError),
     /// The configuration uses an option that an embedded data plane does not support.
@@ -82,7 +82,7 @@ impl fmt::Display for EmbedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bind(error) => error.fmt(f),
-            Self::Plan(error) => error.fmt(f),
+            Self::Build(error) => error.fmt(f),
             Self::Programs(error) => write!(f, "no program can be started: {error}"),
             Self::Unsupported(what) => {
                 write!(f, "{what} is not supported by an embedded data plane; remove it")
@@ -196,7 +196,7 @@ impl Embed {
     }
 
     fn run(self, started: &Sender<Result<Started, EmbedError>>) -> DrainResult {
-        let (mut crew, access) = match self.prepare() {
+        let (mut shard_threads, access) = match self.prepare() {
             Ok(made) => made,
             Err(error) => {
                 // The receiver may be gone.
@@ -207,8 +207,8 @@ impl Embed {
         if started.send(Ok(access)).is_err() {
             return DrainResult::default();
         }
-        crew.start();
-        crew.run().unwrap_or_else(|error| {
+        shard_threads.start();
+        shard_threads.run().unwrap_or_else(|error| {
             tracing::error!(%error, "the event loop cannot go on");
             DrainResult::default()
         })
@@ -243,13 +243,14 @@ impl Embed {
         Ok(())
     }
 
-    fn prepare(self) -> Result<(Crew<Epoll>, Started), EmbedError> {
+    fn prepare(self) -> Result<(ShardThreads<Epoll>, Started), EmbedError> {
         self.check()?;
         let Self { configuration, handlers, admission, lookup } = self;
-        let loops = Loops::new(&configuration, Epoll::new, lookup).map_err(EmbedError::System)?;
+        let loops =
+            EventLoops::new(&configuration, Epoll::new, lookup).map_err(EmbedError::System)?;
         let refused = |error| match error {
-            CrewError::Plan(error) => EmbedError::Plan(error),
-            CrewError::System(error) => EmbedError::System(error),
+            ShardsError::Build(error) => EmbedError::Build(error),
+            ShardsError::System(error) => EmbedError::System(error),
         };
         loops.find_names(&configuration).map_err(refused)?;
         let (sockets, addresses, files) = bind_all(&configuration).map_err(EmbedError::Bind)?;
@@ -269,9 +270,9 @@ impl Embed {
             admission,
             access_log: None,
         };
-        let crew = loops.man(common).map_err(refused)?;
-        let access = crew.access();
-        Ok((crew, (access, addresses, files)))
+        let shard_threads = loops.build(common).map_err(refused)?;
+        let access = shard_threads.access();
+        Ok((shard_threads, (access, addresses, files)))
     }
 }
 

@@ -75,7 +75,7 @@ pub fn database_of(pool: &Pool) -> Result<database::Database, HandlerRegistryErr
         input_format: record,
         ack,
         durability: sync,
-        lock_timeout: lock_wait,
+        lock_timeout,
         retry_timeout: retry,
         resend,
         dead_letter_table: dead,
@@ -85,7 +85,7 @@ pub fn database_of(pool: &Pool) -> Result<database::Database, HandlerRegistryErr
         password,
         tls,
         tls_ca,
-        connect_timeout: connect_wait,
+        connect_timeout,
     } = database.clone();
     let job = Job {
         action: action_of(action),
@@ -100,7 +100,7 @@ pub fn database_of(pool: &Pool) -> Result<database::Database, HandlerRegistryErr
             Durability::Full => database::Sync::Full,
             Durability::Normal => database::Sync::Normal,
         },
-        lock_wait,
+        lock_timeout,
         retry,
         resend,
         dead,
@@ -130,7 +130,7 @@ pub fn database_of(pool: &Pool) -> Result<database::Database, HandlerRegistryErr
             password: password.as_ref().map(secret).transpose()?,
             database,
             tls: if encrypted { database::Tls::On(tls_ca.clone()) } else { database::Tls::Off },
-            connect_wait,
+            connect_timeout,
         })
     };
     Ok(match target {

@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     if needs_supervisor()
         && let Err(error) = spawn::init()
     {
-        complain(&error);
+        print_error(&error);
         return ExitCode::FAILURE;
     }
     let cli = match Cli::try_parse() {
@@ -73,7 +73,7 @@ fn needs_supervisor() -> bool {
 }
 
 /// Prints an error to standard error. It may contain arguments, so control characters are escaped.
-fn complain(error: &dyn std::fmt::Display) {
+fn print_error(error: &dyn std::fmt::Display) {
     let text = error.to_string();
     eprintln!("roadstead: {}", exchange::visible(&error_log::masked(&text)));
 }
@@ -95,7 +95,7 @@ fn told(error: &clap::Error) -> ExitCode {
         }
         false => error.print(),
     };
-    if error.use_stderr() && forgets_dashes() {
+    if error.use_stderr() && lacks_dashes() {
         eprintln!("put `--` before the program: roadstead run -- PROGRAM ARGUMENT …");
     }
     match (shown, error.use_stderr()) {
@@ -106,7 +106,7 @@ fn told(error: &clap::Error) -> ExitCode {
 }
 
 /// Returns whether a program follows `run` or `doctor` without `--`.
-fn forgets_dashes() -> bool {
+fn lacks_dashes() -> bool {
     let mut arguments = std::env::args_os().skip(1);
     let command = arguments.next().is_some_and(|word| word == "run" || word == "doctor");
     command && arguments.all(|word| word != "--")
@@ -116,7 +116,7 @@ fn forgets_dashes() -> bool {
 fn run(configuration: Result<Configuration, Diagnostics>) -> ExitCode {
     let missing = configuration.iter().flat_map(missing::programs).next();
     if let Some(settings::Remark { message, .. }) = missing {
-        complain(&message);
+        print_error(&message);
         return ExitCode::from(EXIT_USAGE);
     }
     serve(configuration, None)
@@ -139,7 +139,7 @@ fn serve(configuration: Result<Configuration, Diagnostics>, file: Option<&Path>)
     match daemon::serve(configuration, file) {
         Ok(code) => code,
         Err(error) => {
-            complain(&error);
+            print_error(&error);
             ExitCode::FAILURE
         }
     }
@@ -150,15 +150,15 @@ fn check(file: &Path, connected: bool, admin: Option<&str>) -> ExitCode {
     let checked = settings::source(file).and_then(|source| {
         let configuration = settings::parse(&source, &|variable| std::env::var(variable).ok())?;
         files::check(&source, &configuration)?;
-        let doubts = doubts(&source, &configuration, connected)?;
-        Ok((source, configuration, doubts))
+        let database_remarks = database_remarks(&source, &configuration, connected)?;
+        Ok((source, configuration, database_remarks))
     });
     match checked {
-        Ok((source, configuration, doubts)) => {
+        Ok((source, configuration, database_remarks)) => {
             let missing = missing::programs(&configuration);
             let as_root = exposure::checks_as_root(&configuration);
             let shadowed = settings::shadowed(&configuration);
-            warn(&source, &[shadowed, missing, as_root, doubts].concat());
+            warn(&source, &[shadowed, missing, as_root, database_remarks].concat());
             let (listeners, pools) = (configuration.listeners.len(), configuration.pools.len());
             let summary =
                 format!("{}: {listeners} listeners, {pools} pools, no errors\n", file.display());
@@ -167,7 +167,7 @@ fn check(file: &Path, connected: bool, admin: Option<&str>) -> ExitCode {
                 Ok(Some(told)) => print(&format!("{summary}{told}\n")),
                 Err(error) => {
                     print(&summary);
-                    complain(&error);
+                    print_error(&error);
                     ExitCode::FAILURE
                 }
             }
@@ -178,7 +178,7 @@ fn check(file: &Path, connected: bool, admin: Option<&str>) -> ExitCode {
 
 /// Returns the remarks of the databases about the configuration, if connecting was requested.
 #[cfg(feature = "databases")]
-fn doubts(
+fn database_remarks(
     source: &settings::Sources,
     configuration: &Configuration,
     connected: bool,
@@ -187,7 +187,7 @@ fn doubts(
 }
 
 #[cfg(not(feature = "databases"))]
-fn doubts(
+fn database_remarks(
     _: &settings::Sources,
     _: &Configuration,
     _: bool,

@@ -15,7 +15,7 @@ pub fn programs(configuration: &Configuration) -> Vec<Remark> {
     for pool in &configuration.pools {
         let program = pool.program();
         let mut look = |command: &[String], path: &[&str]| {
-            if let Some(message) = command.first().and_then(|name| why_not(name, program)) {
+            if let Some(message) = command.first().and_then(|name| start_error(name, program)) {
                 let path = [&["pool", &pool.name], path].concat();
                 let path = path.into_iter().map(str::to_owned).collect();
                 missing.push(Remark { path, message });
@@ -33,7 +33,7 @@ pub fn programs(configuration: &Configuration) -> Vec<Remark> {
 }
 
 /// Returns why a program cannot be started, with the working directory and the variables of `program` if it is given.
-fn why_not(name: &str, program: Option<&Program>) -> Option<String> {
+fn start_error(name: &str, program: Option<&Program>) -> Option<String> {
     let variables = program.map(|program| program.env.as_slice()).unwrap_or_default();
     let own = variables.iter().find(|(variable, _)| variable == "PATH");
     let path = own.map(|(_, value)| value.clone()).or_else(|| std::env::var("PATH").ok());

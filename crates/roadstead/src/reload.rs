@@ -59,7 +59,7 @@ impl Reloader {
         let serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
         let file = std::fs::canonicalize(&self.file).unwrap_or_else(|_| self.file.clone());
         let compared = self.read().map(|(source, new)| {
-            let fixed = settings::fixed(&serving, &new);
+            let fixed = settings::restart_required(&serving, &new);
             let lines = settings::placed(&source, &fixed);
             let place = |it: &settings::Diagnostic| match source.name() == it.file {
                 true => format!("line {}", it.line),
@@ -79,7 +79,7 @@ impl Reloader {
     }
 
     fn read(&self) -> Result<(Sources, Configuration), Diagnostics> {
-        let source = settings::source_again(&self.file)?;
+        let source = settings::reread_source(&self.file)?;
         let environment = |variable: &str| std::env::var(variable).ok();
         let new = settings::parse(&source, &environment)?;
         error_log::hide(&new);
@@ -121,7 +121,7 @@ impl Reloader {
         serving: &Configuration,
     ) -> Result<(Vec<Reload>, Configuration), Diagnostics> {
         let (source, mut new) = self.read()?;
-        let fixed = settings::fixed(serving, &new);
+        let fixed = settings::restart_required(serving, &new);
         if !fixed.is_empty() {
             return Err(settings::placed(&source, &fixed));
         }

@@ -44,7 +44,7 @@ pub fn compare(
     let said = match ask::exchange_within(WAIT, &address, (token, None), ("GET", "/reload"), b"") {
         Ok(said) => said,
         Err(error) if admin.is_some() => return Err(error.to_string()),
-        Err(error @ AskError::Stranger(..)) => return Ok(Some(error.to_string())),
+        Err(error @ AskError::UntrustedUser(..)) => return Ok(Some(error.to_string())),
         Err(_) => return Ok(None),
     };
     let text = String::from_utf8_lossy(&said.body).trim_end().to_owned();

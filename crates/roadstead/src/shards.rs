@@ -23,14 +23,14 @@ use crate::binding;
 const TOKEN_SHIFT: u32 = 56;
 
 /// Loops and the shards that run in them.
-pub(crate) struct Crew<K: Kernel> {
+pub(crate) struct ShardThreads<K: Kernel> {
     members: Vec<(Loop<K, ShardMail>, Shard)>,
     fleet: Arc<Fleet>,
     metrics: Vec<Arc<gateway::metrics::Metrics>>,
 }
 
 /// Loops without shards.
-pub(crate) struct Loops<K: Kernel> {
+pub(crate) struct EventLoops<K: Kernel> {
     loops: Vec<Loop<K, ShardMail>>,
     fleet: Arc<Fleet>,
 }
@@ -47,8 +47,8 @@ pub(crate) struct Common {
 
 /// Why the shards could not be built.
 #[derive(Debug)]
-pub(crate) enum CrewError {
-    Plan(BuildError),
+pub(crate) enum ShardsError {
+    Build(BuildError),
     System(io::Error),
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn count(shards: Shards) -> u32 {
     }
 }
 
-impl<K: Kernel> Loops<K> {
+impl<K: Kernel> EventLoops<K> {
     pub(crate) fn new(
         configuration: &Configuration,
         kernel: impl Fn() -> io::Result<K>,
@@ -77,9 +77,9 @@ impl<K: Kernel> Loops<K> {
     }
 
     /// Resolves the host names of servers now, and then repeatedly.
-    pub(crate) fn find_names(&self, configuration: &Configuration) -> Result<(), CrewError> {
-        self.fleet.look_up(configuration).map_err(CrewError::Plan)?;
-        self.fleet.watch_names(configuration).map_err(CrewError::System)
+    pub(crate) fn find_names(&self, configuration: &Configuration) -> Result<(), ShardsError> {
+        self.fleet.look_up(configuration).map_err(ShardsError::Build)?;
+        self.fleet.watch_names(configuration).map_err(ShardsError::System)
     }
 
     pub(crate) const fn fleet(&self) -> &Arc<Fleet> {
@@ -87,18 +87,18 @@ impl<K: Kernel> Loops<K> {
     }
 
     /// Builds a shard for each loop. The shard is opened when it starts.
-    pub(crate) fn man(self, common: Common) -> Result<Crew<K>, CrewError> {
+    pub(crate) fn build(self, common: Common) -> Result<ShardThreads<K>, ShardsError> {
         let Self { loops, fleet } = self;
         let Common { configuration, mut sockets, handler_registry, spawner, admission, access_log } =
             common;
         let started = (Instant::now(), SystemTime::now());
-        let seed = binding::seed().map_err(CrewError::System)?;
+        let seed = binding::seed().map_err(ShardsError::System)?;
         let spawner = Arc::new(Mutex::new(spawner));
         let admission = admission.map(|admission| Arc::new(Mutex::new(admission)));
         let (mut members, mut metrics) = (Vec::new(), Vec::new());
         for (turning, shard) in loops.into_iter().zip(0..) {
             let last = shard as usize + 1 == fleet.length();
-            let sockets = share(&mut sockets, &fleet, shard, last).map_err(CrewError::System)?;
+            let sockets = share(&mut sockets, &fleet, shard, last).map_err(ShardsError::System)?;
             let numbers = Arc::new(gateway::metrics_for(&configuration));
             let parts = Parts {
                 configuration: configuration.clone(),
@@ -114,10 +114,10 @@ impl<K: Kernel> Loops<K> {
                 admission: admission.as_ref().map(shared_admission),
                 access_log: access_log.clone(),
             };
-            members.push((turning, Shard::new(parts).map_err(CrewError::Plan)?));
+            members.push((turning, Shard::new(parts).map_err(ShardsError::Build)?));
             metrics.push(numbers);
         }
-        Ok(Crew { members, fleet, metrics })
+        Ok(ShardThreads { members, fleet, metrics })
     }
 }
 
@@ -136,7 +136,7 @@ fn share(
     mine.map(|(name, fd)| Ok((name.clone(), fd.duplicate()?))).collect()
 }
 
-impl<K: Kernel + Send + 'static> Crew<K> {
+impl<K: Kernel + Send + 'static> ShardThreads<K> {
     pub(crate) fn access(&self) -> Access {
         Access::new(Arc::clone(&self.fleet), self.metrics.clone())
     }
@@ -165,7 +165,7 @@ impl<K: Kernel + Send + 'static> Crew<K> {
             })
             .collect();
         if threads.is_err() {
-            fleet.tell_all(|| ShardMail::Stop);
+            fleet.send_to_all(|| ShardMail::Stop);
         }
         let mut sum = DrainResult::default();
         let mut add = |result: io::Result<DrainResult>| -> io::Result<()> {
@@ -189,9 +189,9 @@ fn turn<K: Kernel>(
     (mut turning, mut shard): (Loop<K, ShardMail>, Shard),
     fleet: &Arc<Fleet>,
 ) -> io::Result<DrainResult> {
-    let alarm = Alarm(Arc::clone(fleet));
+    let alarm = StopOnPanic(Arc::clone(fleet));
     if let Err(error) = turning.run(&mut shard) {
-        fleet.tell_all(|| ShardMail::Stop);
+        fleet.send_to_all(|| ShardMail::Stop);
         return Err(error);
     }
     drop(alarm);
@@ -199,12 +199,12 @@ fn turn<K: Kernel>(
 }
 
 /// Stops all shards if one has panicked, because the state of that one is lost.
-struct Alarm(Arc<Fleet>);
+struct StopOnPanic(Arc<Fleet>);
 
-impl Drop for Alarm {
+impl Drop for StopOnPanic {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.tell_all(|| ShardMail::Stop);
+            self.0.send_to_all(|| ShardMail::Stop);
         }
     }
 }

@@ -142,7 +142,7 @@ fn a_full_queue_is_told_so() {
 fn a_handler_that_nobody_registered_is_named() {
     let embed = Embed::from_text(&configuration("")).unwrap();
     let error = embed.answering("theirs", || Ok(|_: &_| "".into())).start().unwrap_err();
-    assert!(matches!(error, EmbedError::Plan(_)));
+    assert!(matches!(error, EmbedError::Build(_)));
     let told = error.to_string();
     assert!(told.contains("`ours`") && told.contains("theirs"), "{told}");
 }

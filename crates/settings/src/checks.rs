@@ -8,22 +8,22 @@ mod addresses;
 mod admin;
 mod affinity;
 mod balance;
+mod database_checks;
+mod dead_letter_tables;
 mod frames;
-mod handing;
 mod health;
 mod http;
 mod identity;
-mod letters;
+mod pool_links;
 mod pool_names;
 mod routes;
-mod stores;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use crate::fault::{Fault, Trust};
 use crate::model::{Address, Protocol};
-use crate::options::Of;
+use crate::options::WorkerKind;
 use crate::options::{Group, Value};
 use crate::walk::Section;
 
@@ -35,12 +35,12 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
     let (pools, listeners) = (of("pool"), of("listener"));
     for pool in &pools {
         worker_kind(pool, faults);
-        if pool.worker == Some(Of::Database) {
-            stores::check(pool, faults);
+        if pool.worker == Some(WorkerKind::Database) {
+            database_checks::check(pool, faults);
         }
-        if pool.worker == Some(Of::Servers) {
-            http::no_count_of_workers(pool, faults);
-        } else if !matches!(pool.worker, Some(Of::Database | Of::Handler)) {
+        if pool.worker == Some(WorkerKind::Servers) {
+            http::reject_workers(pool, faults);
+        } else if !matches!(pool.worker, Some(WorkerKind::Database | WorkerKind::Handler)) {
             frames::framing(pool, faults);
         }
         identity::check(&pool.group, faults);
@@ -52,7 +52,7 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(0..0, "there is no pool, so nobody would answer")
                 .expected("expected a section `[pool.NAME]`")
-                .mend("add `[pool.main]` with a `program` or a `database`")
+                .suggestion("add `[pool.main]` with a `program` or a `database`")
                 .trust(Trust::Absent),
         );
     }
@@ -60,10 +60,10 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
         balance::check(pool, faults);
         affinity::check(pool, &listeners, &pools, faults);
         health::check(pool, faults);
-        frames::feeds_a_session(pool, &pools, faults);
+        frames::check_then_session(pool, &pools, faults);
         http::serving(pool, &pools, faults);
         http::no_retries(pool, faults);
-        http::retried_on(pool, faults);
+        http::check_retry_on(pool, faults);
         http::no_response_limits(pool, faults);
     }
     for section in sections {
@@ -81,16 +81,16 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
         access_log::check(section, faults);
     }
     for listener in listeners {
-        frames::marks(listener, faults);
+        frames::check_reply_style(listener, faults);
         addresses::check(listener, faults);
         http::speaks(listener, &pools, faults);
         routes::check(listener, &pools, faults);
     }
-    handing::check(sections, &pools, faults);
+    pool_links::check(sections, &pools, faults);
     cycles(&pools, faults);
     http::addresses(&pools, faults);
-    letters::check(&pools, faults);
-    taken_twice(sections, faults);
+    dead_letter_tables::check(&pools, faults);
+    check_duplicate_addresses(sections, faults);
 }
 
 /// A pool must have exactly one kind of worker: programs, a database, servers or a handler.
@@ -103,7 +103,9 @@ fn worker_kind(pool: &Section, faults: &mut Vec<Fault>) {
         [] => faults.push(
             Fault::at(pool.place.clone(), format!("{title} has neither `program` nor `database`"))
                 .expected("one of them is required")
-                .mend("add `program = [\"perl\", \"parse.pl\"]` or `database = \"sqlite:hits.db\"`")
+                .suggestion(
+                    "add `program = [\"perl\", \"parse.pl\"]` or `database = \"sqlite:hits.db\"`",
+                )
                 .trust(Trust::Absent),
         ),
         [(one, first), (other, second), ..] => {
@@ -111,7 +113,9 @@ fn worker_kind(pool: &Section, faults: &mut Vec<Fault>) {
             faults.push(
                 Fault::at(later.clone(), format!("{title} has both `{one}` and `{other}`"))
                     .expected("a pool has one kind of worker")
-                    .mend("make two pools of it; `then` hands a program's reply to the other"),
+                    .suggestion(
+                        "make two pools of it; `then` hands a program's reply to the other",
+                    ),
             );
         }
         [_] => {}
@@ -132,9 +136,9 @@ fn worker_counts(workers: &Group, faults: &mut Vec<Fault>) {
         let fault = Fault::at(place, format!("`{name}` = {number} is more than `max` = {max}"))
             .expected(format!("expected at most {max}"));
         faults.push(if range {
-            fault.mend(format!("write \"{max}..{number}\""))
+            fault.suggestion(format!("write \"{max}..{number}\""))
         } else {
-            fault.mend(format!("lower `{name}`, or raise `max` to {number}"))
+            fault.suggestion(format!("lower `{name}`, or raise `max` to {number}"))
         });
     }
 }
@@ -183,11 +187,11 @@ fn cycle(pools: &[&Section], ring: &[usize]) -> Fault {
         .expect("a pool of a cycle has a `then`");
     Fault::at(place, format!("`then` goes in a circle: {}", names.join(" → ")))
         .expected("a reply would never reach its client")
-        .mend("remove one `then` of the circle")
+        .suggestion("remove one `then` of the circle")
 }
 
 /// Two listeners, or a listener and the admin address, must not use the same address.
-fn taken_twice(sections: &[Section], faults: &mut Vec<Fault>) {
+fn check_duplicate_addresses(sections: &[Section], faults: &mut Vec<Fault>) {
     let mut taken: Vec<(&Section, &Address)> = Vec::new();
     for section in sections {
         let Some(Value::Address(address)) = section.group.value("listen") else { continue };
@@ -206,7 +210,7 @@ fn taken_twice(sections: &[Section], faults: &mut Vec<Fault>) {
             faults.push(
                 Fault::at(place, format!("`{address}` is taken by {owner}"))
                     .expected(format!("{owner} listens on `{there}`"))
-                    .mend("choose another port, or 0 to let the system choose"),
+                    .suggestion("choose another port, or 0 to let the system choose"),
             );
         }
         taken.push((section, address));

@@ -44,13 +44,13 @@ pub struct Diagnostic {
     /// What is expected instead, or the nearest valid word.
     pub expected: Option<String>,
     /// The suggested fix.
-    pub mend: Option<String>,
+    pub suggestion: Option<String>,
     /// The position of the word in its file, in bytes.
     span: Range<usize>,
     /// The number of the file.
     number: usize,
     /// The source itself could not be read, so there is no line to show.
-    unread: bool,
+    unreadable: bool,
 }
 
 impl Diagnostics {
@@ -82,7 +82,7 @@ impl Diagnostics {
     }
 
     /// Returns the error of a source that could not be read.
-    pub(crate) fn unread(name: &str, message: String, mend: String) -> Self {
+    pub(crate) fn unreadable(name: &str, message: String, suggestion: String) -> Self {
         let diagnostic = Diagnostic {
             file: name.to_owned(),
             number: 0,
@@ -91,9 +91,9 @@ impl Diagnostics {
             word: String::new(),
             message: printable(&message),
             expected: None,
-            mend: Some(mend),
+            suggestion: Some(suggestion),
             span: 0..0,
-            unread: true,
+            unreadable: true,
         };
         Self {
             sources: Sources::from(&Source { name: name.to_owned(), text: String::new() }),
@@ -110,7 +110,7 @@ impl Diagnostics {
         let title = Level::ERROR.primary_title(diagnostic.message.as_str());
         let name = printable(&diagnostic.file);
         let text = &self.sources.text()[self.sources.range(diagnostic.number)];
-        let mut group = if diagnostic.unread {
+        let mut group = if diagnostic.unreadable {
             title.element(annotate_snippets::Origin::path(name))
         } else {
             let (line, span) = shown_line(text, &diagnostic.span);
@@ -136,8 +136,8 @@ impl Diagnostics {
                     .element(Level::NOTE.message(format!("at `{word}`: {expected}")))
             }
         };
-        if let Some(mend) = &diagnostic.mend {
-            group = group.element(Level::HELP.message(mend.as_str()));
+        if let Some(suggestion) = &diagnostic.suggestion {
+            group = group.element(Level::HELP.message(suggestion.as_str()));
         }
         renderer.render(&[group])
     }
@@ -260,9 +260,9 @@ impl<'a> Lines<'a> {
             word: self.text[start..end].to_owned(),
             message: shown(&fault.message),
             expected: fault.expected.as_deref().map(self::shown),
-            mend: fault.mend.as_deref().map(shown),
+            suggestion: fault.suggestion.as_deref().map(shown),
             span: start..end,
-            unread: false,
+            unreadable: false,
         }
     }
 }
@@ -307,8 +307,9 @@ mod tests {
         };
         let whole = "\"mysql://u:PW@h/d\"";
         let faults = vec![
-            Fault::at(at("4711"), "is a number").mend("write \"4711\""),
-            Fault::at(at(whole), format!("{whole} has a password")).mend(format!("not {whole}")),
+            Fault::at(at("4711"), "is a number").suggestion("write \"4711\""),
+            Fault::at(at(whole), format!("{whole} has a password"))
+                .suggestion(format!("not {whole}")),
         ];
         let diagnostics = Diagnostics::of(&source, faults);
         let shown = diagnostics.to_string();

@@ -20,13 +20,19 @@ pub(crate) struct Fault {
     pub(crate) trust: Trust,
     pub(crate) message: String,
     pub(crate) expected: Option<String>,
-    pub(crate) mend: Option<String>,
+    pub(crate) suggestion: Option<String>,
 }
 
 impl Fault {
     /// Returns a fault at `span`.
     pub(crate) fn at(span: Range<usize>, message: impl Into<String>) -> Self {
-        Self { span, trust: Trust::Found, message: message.into(), expected: None, mend: None }
+        Self {
+            span,
+            trust: Trust::Found,
+            message: message.into(),
+            expected: None,
+            suggestion: None,
+        }
     }
 
     /// Adds what is expected at this place.
@@ -36,8 +42,8 @@ impl Fault {
     }
 
     /// Adds a suggested fix.
-    pub(crate) fn mend(mut self, mend: impl Into<String>) -> Self {
-        self.mend = Some(mend.into());
+    pub(crate) fn suggestion(mut self, suggestion: impl Into<String>) -> Self {
+        self.suggestion = Some(suggestion.into());
         self
     }
 
@@ -45,7 +51,7 @@ impl Fault {
     pub(crate) fn reworded(&mut self, reword: impl Fn(&str) -> String) {
         self.message = reword(&self.message);
         self.expected = self.expected.as_deref().map(&reword);
-        self.mend = self.mend.as_deref().map(&reword);
+        self.suggestion = self.suggestion.as_deref().map(&reword);
     }
 
     /// Sets how reliable the fault is.

@@ -56,7 +56,7 @@ pub fn from_flags(flags: &[Flag]) -> Result<Configuration, Diagnostics> {
         let node = Node { span: span.clone(), raw: raw(&flag.value, &span) };
         if let Err(taken) = insert(&mut table, &flag.path, node) {
             let message = format!("`{taken}` is given twice");
-            faults.push(Fault::at(span, message).mend("keep one of the two"));
+            faults.push(Fault::at(span, message).suggestion("keep one of the two"));
         }
     }
     let source = Source { name: NAME.to_owned(), text };

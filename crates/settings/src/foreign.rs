@@ -309,7 +309,7 @@ mod tests {
             for name in *names {
                 let known = options_of(*scope).and_then(|all| options::find(all, name));
                 // Options of one kind of pool are excluded.
-                let of_all = known.is_some_and(|known| known.of == options::Of::Any);
+                let of_all = known.is_some_and(|known| known.of == options::WorkerKind::Any);
                 assert!(!of_all, "{name} is an option of {scope:?}");
                 let again =
                     OPTIONS.iter().filter(|it| it.scope == *scope && it.names.contains(name));

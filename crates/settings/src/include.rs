@@ -46,28 +46,28 @@ fn add(
     let Raw::Text(text) = &pattern.raw else {
         let message = format!("`{INCLUDE}` cannot be {}", pattern.raw.title());
         let fault = Fault::at(place, message).expected("expected a path, or a list of paths");
-        return sources.fault(fault.mend(format!("write `{INCLUDE} = \"conf.d/*.toml\"`")));
+        return sources.fault(fault.suggestion(format!("write `{INCLUDE} = \"conf.d/*.toml\"`")));
     };
     let files = match matching(folder, text) {
         Ok(files) => files,
         Err(why) => {
             let message = format!("`{text}` cannot be included: {why}");
             return sources.fault(
-                Fault::at(place, message).mend("check the path; it is relative to this file"),
+                Fault::at(place, message).suggestion("check the path; it is relative to this file"),
             );
         }
     };
     for file in files {
         if sources.count() > FILES_MAX {
             let message = format!("more than {FILES_MAX} files are included");
-            return sources.fault(Fault::at(place, message).mend("check the pattern"));
+            return sources.fault(Fault::at(place, message).suggestion("check the pattern"));
         }
         match read(&file) {
             Ok(source) => sources.add(&source),
             Err(errors) => {
                 let why = errors.iter().next().map(|error| error.message.clone());
                 let message = format!("{}: {}", file.display(), why.unwrap_or_default());
-                sources.fault(Fault::at(place.clone(), message).mend("correct this file"));
+                sources.fault(Fault::at(place.clone(), message).suggestion("correct this file"));
             }
         }
     }

@@ -46,7 +46,7 @@ pub fn source(path: &Path) -> Result<Sources, Diagnostics> {
 /// # Errors
 ///
 /// Returns the errors of [`source`], and an error if the path is not a regular file.
-pub fn source_again(path: &Path) -> Result<Sources, Diagnostics> {
+pub fn reread_source(path: &Path) -> Result<Sources, Diagnostics> {
     let source = regular(path)?;
     Ok(included(path, &source, regular))
 }
@@ -58,10 +58,10 @@ fn regular(path: &Path) -> Result<Source, Diagnostics> {
     };
     let refused = || {
         let message = "the configuration cannot be read again: it is no regular file";
-        let mend =
+        let suggestion =
             "start the daemon with the path of a file to change its settings while it serves";
         let name = path.display().to_string();
-        Err(Diagnostics::unread(&name, message.to_owned(), mend.to_owned()))
+        Err(Diagnostics::unreadable(&name, message.to_owned(), suggestion.to_owned()))
     };
     // Opening a device can have side effects, so the path is checked before. The open file is checked again, because it
     // may be another file.
@@ -81,7 +81,7 @@ fn open_without_waiting(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
-fn said_plainly(error: std::io::Error) -> std::io::Error {
+fn clarify_error(error: std::io::Error) -> std::io::Error {
     match error.kind() {
         std::io::ErrorKind::WouldBlock => {
             let text = "it has nothing to read at the moment: it is not a file with a content";
@@ -93,13 +93,13 @@ fn said_plainly(error: std::io::Error) -> std::io::Error {
 
 fn source_of(path: &Path, opened: std::io::Result<File>) -> Result<Source, Diagnostics> {
     let name = path.display().to_string();
-    let bytes = opened.and_then(|file| read(file).map_err(said_plainly)).map_err(|error| {
+    let bytes = opened.and_then(|file| read(file).map_err(clarify_error)).map_err(|error| {
         let message = format!("the configuration file cannot be read: {error}");
-        Diagnostics::unread(&name, message, mend(&error).to_owned())
+        Diagnostics::unreadable(&name, message, suggestion(&error).to_owned())
     })?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
         let message = format!("the configuration file is larger than {FILE_BYTES_MAX} bytes");
-        return Err(Diagnostics::unread(&name, message, "is this the right file?".into()));
+        return Err(Diagnostics::unreadable(&name, message, "is this the right file?".into()));
     }
     let text = String::from_utf8(bytes).map_err(|error| not_utf8(&name, error.as_bytes()))?;
     Ok(Source { name, text })
@@ -111,7 +111,7 @@ fn not_utf8(name: &str, bytes: &[u8]) -> Diagnostics {
     let at = bytes.utf8_chunks().next().map_or(0, |chunk| chunk.valid().len());
     let fault =
         Fault::at(at..at + char::REPLACEMENT_CHARACTER.len_utf8(), "this is not UTF-8 text")
-            .mend("save the file as UTF-8");
+            .suggestion("save the file as UTF-8");
     Diagnostics::of(&Sources::from(&Source { name: name.to_owned(), text }), vec![fault])
 }
 
@@ -122,7 +122,7 @@ fn read(file: File) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn mend(error: &std::io::Error) -> &'static str {
+fn suggestion(error: &std::io::Error) -> &'static str {
     match error.kind() {
         std::io::ErrorKind::NotFound => "check the path; it is relative to the current folder",
         std::io::ErrorKind::PermissionDenied => "allow the daemon's user to read it",

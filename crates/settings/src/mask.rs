@@ -145,7 +145,7 @@ fn values(text: &str) -> Vec<Range<usize>> {
         in_table: false,
         in_header: false,
         is_command: text.starts_with(COMMAND),
-        now: Now::default(),
+        now: ScanState::default(),
     };
     scan.line_begins(0);
     scan.run(0..text.len(), false);
@@ -154,7 +154,7 @@ fn values(text: &str) -> Vec<Range<usize>> {
 
 /// The state of a scan within a statement.
 #[derive(Clone, Copy, Debug, Default)]
-struct Now {
+struct ScanState {
     /// The number of open brackets and braces.
     depth: usize,
     /// The number of braces opened since the start of a table whose values are hidden.
@@ -184,7 +184,7 @@ struct Scan<'a> {
     in_header: bool,
     /// The text is a command line, with words that are neither names nor values.
     is_command: bool,
-    now: Now,
+    now: ScanState,
 }
 
 impl Scan<'_> {
@@ -212,7 +212,8 @@ impl Scan<'_> {
                     now.depth += 1;
                     if c == '{' {
                         now.table += usize::from(now.table > 0 || now.is_table);
-                        *now = Now { depth: now.depth, table: now.table, ..Now::begin() };
+                        *now =
+                            ScanState { depth: now.depth, table: now.table, ..ScanState::begin() };
                     }
                 }
                 '}' | ']' => {
@@ -238,7 +239,7 @@ impl Scan<'_> {
             && !line.trim_end_matches(['=', '"', '\'']).contains('=');
         let is_new = self.now.depth == 0 && !is_rest || is_header(line);
         if is_new {
-            self.now = Now::begin();
+            self.now = ScanState::begin();
         }
         self.now.may_be_name = true;
         self.in_header = is_new && line.trim_start().starts_with('[');
@@ -257,7 +258,7 @@ impl Scan<'_> {
         let before = self.now;
         // After a word, the `#` may be a part of a value without quotes.
         if self.text[..at].chars().next_back().is_none_or(char::is_whitespace) {
-            self.now = Now { table: before.table, ..Now::begin() };
+            self.now = ScanState { table: before.table, ..ScanState::begin() };
         }
         self.run(next..end, true);
         self.now = before;
@@ -318,7 +319,7 @@ fn is_variable(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-impl Now {
+impl ScanState {
     /// Returns the state in which a name is expected.
     fn begin() -> Self {
         Self { may_be_name: true, ..Self::default() }

@@ -67,7 +67,7 @@ fn filled(sections: &[Section], variables: BTreeSet<String>) -> Configuration {
 }
 
 /// Returns the defaults of a pool.
-fn unsaid() -> Balancing {
+fn pool_defaults() -> Balancing {
     let text = "[pool.main]\nprogram = [\"cat\"]\n".to_owned();
     let source = Source { name: String::new(), text };
     let mut read = parse(&source, &|_| None).expect("a pool needs nothing but its worker");
@@ -77,20 +77,20 @@ fn unsaid() -> Balancing {
 impl Default for Balancing {
     /// Returns the defaults.
     fn default() -> Self {
-        unsaid()
+        pool_defaults()
     }
 }
 
 impl Default for Retries {
     /// Returns the defaults.
     fn default() -> Self {
-        unsaid().retries
+        pool_defaults().retries
     }
 }
 
 impl Default for HealthCheck {
     /// Returns the defaults.
     fn default() -> Self {
-        unsaid().health_check
+        pool_defaults().health_check
     }
 }

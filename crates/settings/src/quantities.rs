@@ -11,16 +11,16 @@ pub(crate) struct Bad {
     /// What is wrong. In a message it follows the text.
     pub(crate) why: String,
     /// The suggested fix.
-    pub(crate) mend: Option<String>,
+    pub(crate) suggestion: Option<String>,
 }
 
 impl Bad {
     pub(crate) fn because(why: impl Into<String>) -> Self {
-        Self { why: why.into(), mend: None }
+        Self { why: why.into(), suggestion: None }
     }
 
-    pub(crate) fn mend(mut self, mend: impl Into<String>) -> Self {
-        self.mend = Some(mend.into());
+    pub(crate) fn suggestion(mut self, suggestion: impl Into<String>) -> Self {
+        self.suggestion = Some(suggestion.into());
         self
     }
 }
@@ -35,7 +35,9 @@ pub(crate) fn duration(text: &str) -> Result<Duration, Bad> {
         return Err(not_a_number(text, digits, "a duration"));
     };
     if unit.is_empty() {
-        return Err(Bad::because("has no unit").mend(format!("write \"{digits}s\" for seconds")));
+        return Err(
+            Bad::because("has no unit").suggestion(format!("write \"{digits}s\" for seconds"))
+        );
     }
     let Some((_, milliseconds)) = TIMES.iter().find(|(name, _)| *name == unit) else {
         let guess = match unit.trim() {
@@ -47,7 +49,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, Bad> {
             other => TIMES.iter().find(|(name, _)| *name == other).map_or("s", |(name, _)| name),
         };
         let bad = Bad::because(format!("has the unknown unit `{unit}`"));
-        return Err(bad.mend(format!("write \"{digits}{guess}\"")));
+        return Err(bad.suggestion(format!("write \"{digits}{guess}\"")));
     };
     number
         .checked_mul(*milliseconds)
@@ -65,7 +67,7 @@ pub(crate) fn size(text: &str) -> Result<u64, Bad> {
     };
     if unit.is_empty() {
         return Err(Bad::because("has no unit")
-            .mend(format!("write {digits} without quotes for bytes, or \"{digits}KiB\"")));
+            .suggestion(format!("write {digits} without quotes for bytes, or \"{digits}KiB\"")));
     }
     let Some((_, bytes)) = SIZES.iter().find(|(name, _)| *name == unit) else {
         let guess = match unit.trim().to_lowercase().as_str() {
@@ -75,7 +77,7 @@ pub(crate) fn size(text: &str) -> Result<u64, Bad> {
             _ => "KiB",
         };
         let bad = Bad::because(format!("has the unknown unit `{unit}`"));
-        return Err(bad.mend(format!("write \"{digits}{guess}\"")));
+        return Err(bad.suggestion(format!("write \"{digits}{guess}\"")));
     };
     number.checked_mul(*bytes).ok_or_else(|| Bad::because("is too large"))
 }
@@ -102,15 +104,18 @@ pub(crate) fn percent(text: &str) -> Result<u64, Bad> {
     let (digits, unit) = split_number(text);
     match (digits.parse::<u64>(), unit) {
         (Ok(number @ 0..=100), "%") => Ok(number),
-        (Ok(0..=100), "") => Err(Bad::because("has no unit").mend(format!("write \"{digits}%\""))),
-        (Ok(_), "%") => Err(Bad::because("is more than the whole").mend("write \"100%\"")),
-        _ => Err(Bad::because("is not a part of a whole").mend("write \"50%\" for half")),
+        (Ok(0..=100), "") => {
+            Err(Bad::because("has no unit").suggestion(format!("write \"{digits}%\"")))
+        }
+        (Ok(_), "%") => Err(Bad::because("is more than the whole").suggestion("write \"100%\"")),
+        _ => Err(Bad::because("is not a part of a whole").suggestion("write \"50%\" for half")),
     }
 }
 
 /// Parses `MIN..MAX`, or one number for both.
 pub(crate) fn span(text: &str) -> Result<(u64, u64), Bad> {
-    let bad = || Bad::because("is not a range").mend("write \"2..20\", or 4 for exactly four");
+    let bad =
+        || Bad::because("is not a range").suggestion("write \"2..20\", or 4 for exactly four");
     let number = |digits: &str| digits.parse::<u64>().map_err(|_| bad());
     match text.split_once("..") {
         Some((min, max)) => Ok((number(min)?, number(max)?)),

@@ -3,7 +3,7 @@
 //! What it is: the table as Markdown. What it depends on: the table. What it must never depend on: anything outside the
 //! table.
 
-use crate::options::{Default, Kind, Of, Opt, Reload, Section, Short};
+use crate::options::{Default, Kind, Opt, Reload, Section, Shorthand, WorkerKind};
 use crate::table::{KIND_TABLES, KindTable, SECTIONS};
 use crate::walk::range;
 
@@ -51,7 +51,7 @@ fn section_page(page: &mut String, section: &Section) {
             .options
             .iter()
             .filter(|option| kind_of(option).is_none_or(|kind| kind.short == option.name)),
-        Of::Any,
+        WorkerKind::Any,
     );
     for kind in kinds {
         kind_page(page, kind, section.options);
@@ -59,8 +59,8 @@ fn section_page(page: &mut String, section: &Section) {
     for option in section.options {
         if let Kind::Group(inner, short) = &option.kind {
             let short = match short {
-                Short::None | Short::Off => "",
-                Short::Span => {
+                Shorthand::None | Shorthand::Off => "",
+                Shorthand::Span => {
                     " A number stands for both `min` and `max`, a text `\"2..20\"` for each."
                 }
             };
@@ -118,24 +118,26 @@ fn kind_page(page: &mut String, kind: &KindTable, options: &'static [Opt]) {
     ));
     let own = options.iter().filter(|option| option.of == kind.of);
     let named = own.map(|option| match option.name {
-        name if name == *short => Opt { name: main, of: Of::Any, ..*option },
-        name => Opt { name: name.rsplit('.').next().unwrap_or(name), of: Of::Any, ..*option },
+        name if name == *short => Opt { name: main, of: WorkerKind::Any, ..*option },
+        name => {
+            Opt { name: name.rsplit('.').next().unwrap_or(name), of: WorkerKind::Any, ..*option }
+        }
     });
     let named: Vec<Opt> = named.collect();
     table(page, named.iter(), kind.of);
 }
 
-fn table<'a>(page: &mut String, options: impl Iterator<Item = &'a Opt>, of: Of) {
+fn table<'a>(page: &mut String, options: impl Iterator<Item = &'a Opt>, of: WorkerKind) {
     page.push_str(
         "\n| Option | Type | Default | Range | Reload | Meaning |\n|---|---|---|---|---|---|\n",
     );
     for option in options {
         let meaning = match option.of {
-            Of::Any => option.about.to_owned(),
-            Of::Program => format!("Programs only. {}", option.about),
-            Of::Database => format!("Databases only. {}", option.about),
-            Of::Handler => format!("Handlers only. {}", option.about),
-            Of::Servers => format!("Servers only. {}", option.about),
+            WorkerKind::Any => option.about.to_owned(),
+            WorkerKind::Program => format!("Programs only. {}", option.about),
+            WorkerKind::Database => format!("Databases only. {}", option.about),
+            WorkerKind::Handler => format!("Handlers only. {}", option.about),
+            WorkerKind::Servers => format!("Servers only. {}", option.about),
         };
         page.push_str(&format!(
             "| `{}` | {} | {} | {} | {} | {meaning} |\n",
@@ -189,30 +191,30 @@ fn type_text(kind: &Kind) -> &'static str {
         Kind::Target => "database",
         Kind::Secret => "place of a secret",
         Kind::List(..) => "list of tables",
-        Kind::Group(_, Short::None) => "table",
-        Kind::Group(_, Short::Span) => "table, number or range",
-        Kind::Group(_, Short::Off) => "table or `\"off\"`",
+        Kind::Group(_, Shorthand::None) => "table",
+        Kind::Group(_, Shorthand::Span) => "table, number or range",
+        Kind::Group(_, Shorthand::Off) => "table or `\"off\"`",
     }
 }
 
-fn default_text(option: &Opt, of: Of) -> String {
+fn default_text(option: &Opt, of: WorkerKind) -> String {
     match option.default {
         Default::Required => "required".to_owned(),
         Default::None => "none".to_owned(),
         Default::Inner => "see below".to_owned(),
         Default::Is(text) => format!("`{}`", as_written(&option.kind, text)),
-        Default::Of { program, database } => match of {
-            Of::Program | Of::Servers => format!("`{program}`"),
-            Of::Database => format!("`{database}`"),
-            Of::Handler => format!("`{program}`"),
-            Of::Any => format!("`{program}` for programs, `{database}` for databases"),
+        Default::ByWorker { program, database } => match of {
+            WorkerKind::Program | WorkerKind::Servers => format!("`{program}`"),
+            WorkerKind::Database => format!("`{database}`"),
+            WorkerKind::Handler => format!("`{program}`"),
+            WorkerKind::Any => format!("`{program}` for programs, `{database}` for databases"),
         },
         Default::Handlers { handler, other } => {
             let written = |text| format!("`{}`", as_written(&option.kind, text));
             match of {
-                Of::Any => format!("{}; {} for handlers", written(other), written(handler)),
-                Of::Handler => written(handler),
-                Of::Program | Of::Database | Of::Servers => written(other),
+                WorkerKind::Any => format!("{}; {} for handlers", written(other), written(handler)),
+                WorkerKind::Handler => written(handler),
+                WorkerKind::Program | WorkerKind::Database | WorkerKind::Servers => written(other),
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::remarks::Remark;
 /// Returns the changes in `new` that a daemon running with `old` cannot apply, each at its option in `new`. The result
 /// is empty if all changes can be applied.
 #[must_use]
-pub fn fixed(old: &Configuration, new: &Configuration) -> Vec<Remark> {
+pub fn restart_required(old: &Configuration, new: &Configuration) -> Vec<Remark> {
     let mut found = Fixed::default();
     found.section("daemon", Some(&old.daemon), Some(&new.daemon), "shards");
     found.section("admin", old.admin.as_ref(), new.admin.as_ref(), "listen");
@@ -226,7 +226,7 @@ program = ["cat"]
     fn changed(from: &str, to: &str) -> Vec<(usize, String)> {
         let (_, old) = read(TEXT);
         let (source, new) = read(&TEXT.replacen(from, to, 1));
-        let remarks = fixed(&old, &new);
+        let remarks = restart_required(&old, &new);
         if remarks.is_empty() {
             return Vec::new();
         }
@@ -275,7 +275,7 @@ program = ["cat"]
         let (at, _) = TEXT.split_once("[listener.jobs]").unwrap();
         let (_, rest) = TEXT.split_once("pool = \"jobs\"").unwrap();
         let (_, new) = read(&[at, rest].concat());
-        let said: Vec<_> = fixed(&old, &new).into_iter().map(|it| it.message).collect();
+        let said: Vec<_> = restart_required(&old, &new).into_iter().map(|it| it.message).collect();
         assert_eq!(said, ["listener `jobs` is missing: to take it away, restart the daemon"]);
     }
 
@@ -293,23 +293,23 @@ program = ["cat"]
             "upstream.max_concurrent = 3",
         ] {
             let (_, new) = read(&text.replacen(cookie, written, 1));
-            assert_eq!(fixed(&old, &new), [], "{written}");
+            assert_eq!(restart_required(&old, &new), [], "{written}");
         }
         let fewer = text.replacen("\"127.0.0.1:1\", ", "", 1);
-        assert_eq!(fixed(&old, &read(&fewer).1), []);
+        assert_eq!(restart_required(&old, &read(&fewer).1), []);
         for (option, written) in [
             ("max_concurrent", "sticky = { cookie = \"berth\" }\nmax_concurrent = 3"),
             ("sticky", "sticky = { key = \"source\" }"),
             ("fallback", "sticky = { cookie = \"berth\" }\nfallback = { pool = \"spare\" }"),
         ] {
             let (_, new) = read(&text.replacen(cookie, written, 1));
-            let remarks = fixed(&old, &new);
+            let remarks = restart_required(&old, &new);
             let said: Vec<_> = remarks.iter().map(|it| it.path.last().unwrap()).collect();
             assert_eq!(said, [option], "{written}");
         }
         let one = text.replacen(cookie, "max_concurrent = 3", 1);
         let (_, one_new) = read(&one.replacen("max_concurrent = 3", "max_concurrent = 9", 1));
-        assert_eq!(fixed(&read(&one).1, &one_new), [], "its home alone serves it");
+        assert_eq!(restart_required(&read(&one).1, &one_new), [], "its home alone serves it");
     }
 
     #[test]
@@ -344,11 +344,11 @@ program = ["cat"]
             ("recycle = { max_requests = 9 }\nworkers = 3", false),
         ] {
             let new = serves(more);
-            assert_eq!(fixed(&old, &new), [], "{more}");
+            assert_eq!(restart_required(&old, &new), [], "{more}");
             assert_eq!(replaces(&old.pools[1], &new.pools[1]), replaced, "{more}");
         }
         for (more, option) in [("pipeline = 9", "pipeline"), ("framing = \"lines\"", "framing")] {
-            let remarks = fixed(&old, &serves(more));
+            let remarks = restart_required(&old, &serves(more));
             let said: Vec<_> = remarks.iter().map(|it| it.path.last().unwrap()).collect();
             assert_eq!(said, [option], "{more}");
         }
@@ -361,7 +361,7 @@ program = ["cat"]
         let text = before.replacen("[pool.api]", &format!("[pool.jobs]{jobs}[pool.api]"), 1);
         let (_, mut new) = read(&text);
         assert_ne!(old, new);
-        assert_eq!(fixed(&old, &new), []);
+        assert_eq!(restart_required(&old, &new), []);
         in_order_of(&old, &mut new);
         assert_eq!(old, new);
     }

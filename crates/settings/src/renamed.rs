@@ -5,7 +5,7 @@
 
 /// What replaced an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Now {
+pub(crate) enum Replacement {
     /// The option has this name now.
     Name(&'static str),
     /// The option was removed. The text says what to do instead.
@@ -13,60 +13,60 @@ pub(crate) enum Now {
 }
 
 /// The replacements, by the section or table of the option, and its former name.
-const RENAMED: &[(&str, &[(&str, Now)])] = &[
-    ("daemon", &[("drain", Now::Name("drain_timeout"))]),
+const RENAMED: &[(&str, &[(&str, Replacement)])] = &[
+    ("daemon", &[("drain", Replacement::Name("drain_timeout"))]),
     (
         "listener",
         &[
-            ("idle", Now::Name("idle_timeout")),
-            ("read", Now::Name("request_read_timeout")),
-            ("write_stall", Now::Name("send_timeout")),
-            ("tunnel_idle", Now::Name("tunnel_timeout")),
-            ("tcp_keepalive", Now::Name("tcp_keepalive_interval")),
-            ("reuse_address", Now::Removed("remove it: addresses are always reused")),
+            ("idle", Replacement::Name("idle_timeout")),
+            ("read", Replacement::Name("request_read_timeout")),
+            ("write_stall", Replacement::Name("send_timeout")),
+            ("tunnel_idle", Replacement::Name("tunnel_timeout")),
+            ("tcp_keepalive", Replacement::Name("tcp_keepalive_interval")),
+            ("reuse_address", Replacement::Removed("remove it: addresses are always reused")),
         ],
     ),
-    ("route", &[("fixed", Now::Name("respond"))]),
+    ("route", &[("fixed", Replacement::Name("respond"))]),
     (
         "pool",
         &[
-            ("deadline", Now::Name("response_timeout")),
-            ("schedule", Now::Name("balance")),
-            ("health", Now::Name("health_check")),
-            ("fallback", Now::Name("fallback")),
-            ("slots_max", Now::Name("max_concurrent")),
-            ("server_requests_max", Now::Name("upstream.max_concurrent")),
-            ("decisions", Now::Name("trace_max")),
-            ("grace", Now::Name("stop_timeout")),
-            ("settle", Now::Name("min_uptime")),
-            ("first_byte", Now::Name("first_byte_timeout")),
-            ("slow", Now::Name("slowlog_timeout")),
-            ("write_stall", Now::Name("send_timeout")),
-            ("cpu", Now::Name("cpu_affinity")),
-            ("last_words", Now::Name("exit_message")),
-            ("connect", Now::Name("connect_timeout")),
-            ("connect_wait", Now::Name("connect_timeout")),
-            ("between", Now::Name("read_timeout")),
-            ("total", Now::Name("request_timeout")),
-            ("keep", Now::Name("keepalive_timeout")),
-            ("resolve", Now::Name("resolve_interval")),
-            ("tcp_keepalive", Now::Name("tcp_keepalive_interval")),
-            ("lock_wait", Now::Name("lock_timeout")),
-            ("retry", Now::Name("retry_timeout")),
-            ("dead", Now::Name("dead_letter_table")),
-            ("sync", Now::Name("durability")),
-            ("record", Now::Name("input_format")),
-            ("rows", Now::Name("output_format")),
-            ("path", Now::Name("http_path")),
+            ("deadline", Replacement::Name("response_timeout")),
+            ("schedule", Replacement::Name("balance")),
+            ("health", Replacement::Name("health_check")),
+            ("fallback", Replacement::Name("fallback")),
+            ("slots_max", Replacement::Name("max_concurrent")),
+            ("server_requests_max", Replacement::Name("upstream.max_concurrent")),
+            ("decisions", Replacement::Name("trace_max")),
+            ("grace", Replacement::Name("stop_timeout")),
+            ("settle", Replacement::Name("min_uptime")),
+            ("first_byte", Replacement::Name("first_byte_timeout")),
+            ("slow", Replacement::Name("slowlog_timeout")),
+            ("write_stall", Replacement::Name("send_timeout")),
+            ("cpu", Replacement::Name("cpu_affinity")),
+            ("last_words", Replacement::Name("exit_message")),
+            ("connect", Replacement::Name("connect_timeout")),
+            ("connect_wait", Replacement::Name("connect_timeout")),
+            ("between", Replacement::Name("read_timeout")),
+            ("total", Replacement::Name("request_timeout")),
+            ("keep", Replacement::Name("keepalive_timeout")),
+            ("resolve", Replacement::Name("resolve_interval")),
+            ("tcp_keepalive", Replacement::Name("tcp_keepalive_interval")),
+            ("lock_wait", Replacement::Name("lock_timeout")),
+            ("retry", Replacement::Name("retry_timeout")),
+            ("dead", Replacement::Name("dead_letter_table")),
+            ("sync", Replacement::Name("durability")),
+            ("record", Replacement::Name("input_format")),
+            ("rows", Replacement::Name("output_format")),
+            ("path", Replacement::Name("http_path")),
         ],
     ),
     (
         "workers",
         &[
-            ("idle", Now::Name("idle_timeout")),
+            ("idle", Replacement::Name("idle_timeout")),
             (
                 "preset",
-                Now::Removed(
+                Replacement::Removed(
                     "write `min`, `max`, `spare` and `grow_above`; see docs/design/elastic.md",
                 ),
             ),
@@ -75,44 +75,47 @@ const RENAMED: &[(&str, &[(&str, Now)])] = &[
     (
         "queue",
         &[
-            ("wait", Now::Name("timeout")),
-            ("length", Now::Name("max_requests")),
-            ("bytes", Now::Name("max_bytes")),
-            ("hold", Now::Name("hold_timeout")),
+            ("wait", Replacement::Name("timeout")),
+            ("length", Replacement::Name("max_requests")),
+            ("bytes", Replacement::Name("max_bytes")),
+            ("hold", Replacement::Name("hold_timeout")),
             (
                 "priority_step",
-                Now::Removed("remove it: one level of priority is worth 1s of waiting"),
+                Replacement::Removed("remove it: one level of priority is worth 1s of waiting"),
             ),
         ],
     ),
     (
         "health_check",
         &[
-            ("errors", Now::Name("max_fails")),
-            ("failing", Now::Name("unhealthy_status")),
-            ("slow", Now::Name("unhealthy_latency")),
-            ("eject", Now::Name("fail_duration")),
-            ("eject_max", Now::Removed("remove it: a worker is left out for 5m at most")),
+            ("errors", Replacement::Name("max_fails")),
+            ("failing", Replacement::Name("unhealthy_status")),
+            ("slow", Replacement::Name("unhealthy_latency")),
+            ("eject", Replacement::Name("fail_duration")),
+            ("eject_max", Replacement::Removed("remove it: a worker is left out for 5m at most")),
         ],
     ),
-    ("sticky", &[("gone", Now::Name("redispatch"))]),
-    ("retries", &[("share", Now::Name("budget")), ("reserve", Now::Name("min_retries"))]),
-    ("stream", &[("gap", Now::Name("idle_timeout"))]),
-    ("limits", &[("cpu", Now::Name("cpu_time"))]),
+    ("sticky", &[("gone", Replacement::Name("redispatch"))]),
+    (
+        "retries",
+        &[("share", Replacement::Name("budget")), ("reserve", Replacement::Name("min_retries"))],
+    ),
+    ("stream", &[("gap", Replacement::Name("idle_timeout"))]),
+    ("limits", &[("cpu", Replacement::Name("cpu_time"))]),
     (
         "recycle",
         &[
-            ("requests", Now::Name("max_requests")),
-            ("age", Now::Name("max_age")),
-            ("memory", Now::Name("max_memory")),
+            ("requests", Replacement::Name("max_requests")),
+            ("age", Replacement::Name("max_age")),
+            ("memory", Replacement::Name("max_memory")),
         ],
     ),
-    ("servers", &[("slots", Now::Name("max_concurrent"))]),
-    ("batch", &[("wait", Now::Name("timeout"))]),
+    ("servers", &[("slots", Replacement::Name("max_concurrent"))]),
+    ("batch", &[("wait", Replacement::Name("timeout"))]),
 ];
 
 /// Returns the replacement of the option `old` in the table of this title, like `[pool.x]`, or `queue` in backticks.
-pub(crate) fn option(title: &str, old: &str) -> Option<Now> {
+pub(crate) fn option(title: &str, old: &str) -> Option<Replacement> {
     let title = title.trim_matches(['`', '[', ']']);
     let table = title.split('.').next().unwrap_or(title);
     let (_, options) = RENAMED.iter().find(|(name, _)| *name == table)?;
@@ -157,13 +160,13 @@ mod tests {
                 let errors = parse(&source, &|_| None).expect_err("the name is unknown");
                 let error = errors.iter().find(|error| error.word == *old).unwrap();
                 let wanted = match now {
-                    Now::Name(new) => {
+                    Replacement::Name(new) => {
                         assert!(find(options, new).is_some(), "`{new}` is no option of `{name}`");
                         format!("write `{new}` instead of `{old}`")
                     }
-                    Now::Removed(advice) => (*advice).to_owned(),
+                    Replacement::Removed(advice) => (*advice).to_owned(),
                 };
-                assert_eq!(error.mend.as_ref(), Some(&wanted), "{errors}");
+                assert_eq!(error.suggestion.as_ref(), Some(&wanted), "{errors}");
             }
         }
     }

@@ -127,7 +127,7 @@ mod tests {
                     for error in &errors {
                         shown.extend([error.message.as_str()]);
                         shown.extend(error.expected.as_deref());
-                        shown.extend(error.mend.as_deref());
+                        shown.extend(error.suggestion.as_deref());
                     }
                     assert!(
                         !shown.contains("HUNTER2"),

@@ -137,7 +137,7 @@ impl Sources {
                     let message = "an included file cannot include others";
                     faults.push(
                         Fault::at(entry.place, message)
-                            .mend(format!("write it in {}", self.files[0].name)),
+                            .suggestion(format!("write it in {}", self.files[0].name)),
                     );
                 }
                 continue;
@@ -168,7 +168,7 @@ impl Sources {
 
     fn twice(&self, title: &str, first: &Range<usize>, second: Range<usize>) -> Fault {
         let message = format!("`{title}` is defined twice: also at {}", self.shown(first.start));
-        Fault::at(second, message).mend("remove one of the two, or give it another name")
+        Fault::at(second, message).suggestion("remove one of the two, or give it another name")
     }
 }
 

@@ -1,7 +1,7 @@
 //! The table: every section, with the rows of all its options.
 
 use crate::model::{AccessLog, Admin, Daemon, Listener, Pool};
-use crate::options::{Of, Opt, Section, Setting, find};
+use crate::options::{Opt, Section, Setting, WorkerKind, find};
 
 /// Every section.
 pub(crate) const SECTIONS: &[Section] = &[
@@ -46,7 +46,7 @@ pub(crate) const INCLUDE: &str = "include";
 pub(crate) struct KindTable {
     /// The name, as in `[pool.NAME.program]`.
     pub(crate) name: &'static str,
-    pub(crate) of: Of,
+    pub(crate) of: WorkerKind,
     /// The option that selects the kind of worker: its name in the pool itself, as the short form, and in the table.
     pub(crate) short: &'static str,
     pub(crate) main: &'static str,
@@ -54,9 +54,9 @@ pub(crate) struct KindTable {
 
 /// Every such table.
 pub(crate) const KIND_TABLES: &[KindTable] = &[
-    KindTable { name: "program", of: Of::Program, short: "program", main: "command" },
-    KindTable { name: "upstream", of: Of::Servers, short: "servers", main: "servers" },
-    KindTable { name: "database", of: Of::Database, short: "database", main: "url" },
+    KindTable { name: "program", of: WorkerKind::Program, short: "program", main: "command" },
+    KindTable { name: "upstream", of: WorkerKind::Servers, short: "servers", main: "servers" },
+    KindTable { name: "database", of: WorkerKind::Database, short: "database", main: "url" },
 ];
 
 impl KindTable {
@@ -98,7 +98,7 @@ pub(crate) fn section(name: &str) -> Option<&'static Section> {
 }
 
 /// Returns where options of this name belong, for a message about a misplaced option.
-pub(crate) fn home(name: &str) -> Option<String> {
+pub(crate) fn tables_of(name: &str) -> Option<String> {
     let mut homes = Vec::new();
     for section in SECTIONS {
         if find(section.options, name).is_some() {
@@ -119,7 +119,7 @@ mod tests {
     use crate::model::Configuration;
     use crate::options::{Kind, Reload};
     use crate::parse::parse;
-    use crate::reload::fixed;
+    use crate::reload::restart_required;
     use crate::source::Source;
     use crate::walk::readable;
 
@@ -139,7 +139,12 @@ mod tests {
     #[test]
     fn every_default_is_a_value_of_its_option_and_within_its_range() {
         each_option(|_, option| {
-            for worker in [Of::Program, Of::Database, Of::Handler, Of::Servers] {
+            for worker in [
+                WorkerKind::Program,
+                WorkerKind::Database,
+                WorkerKind::Handler,
+                WorkerKind::Servers,
+            ] {
                 if let Some(text) = option.default_for(worker) {
                     assert!(readable(option, text), "{} = {text}", option.name);
                 }
@@ -232,11 +237,11 @@ mod tests {
                 let path = format!("{name}.{before}{}", option.name);
                 let mut is_filled = false;
                 let of = match option.of {
-                    Of::Any => "",
-                    Of::Program => "\nprogram",
-                    Of::Database => "\ndatabase",
-                    Of::Handler => "\nhandler",
-                    Of::Servers => "\nservers",
+                    WorkerKind::Any => "",
+                    WorkerKind::Program => "\nprogram",
+                    WorkerKind::Database => "\ndatabase",
+                    WorkerKind::Handler => "\nhandler",
+                    WorkerKind::Servers => "\nservers",
                 };
                 let has = |file: &&&str| file.contains(&format!("\n{mark}\n")) && file.contains(of);
                 for file in FILES.iter().filter(has) {
@@ -258,7 +263,7 @@ mod tests {
                             continue;
                         }
                         is_filled = true;
-                        let is_fixed = !fixed(&old, &new).is_empty();
+                        let is_fixed = !restart_required(&old, &new).is_empty();
                         match reload {
                             Reload::Live | Reload::Replace => {
                                 assert!(!is_fixed, "{path} = {value}");

@@ -99,7 +99,7 @@ fn twice(text: &str, place: Range<usize>) -> Fault {
     let word = text.get(place.clone()).unwrap_or_default();
     Fault::at(place, format!("`{word}` is given a second time"))
         .expected("it was given before")
-        .mend("keep one of the two")
+        .suggestion("keep one of the two")
 }
 
 /// Returns the text with a statement replaced by spaces; `None` if there is nothing left to replace.

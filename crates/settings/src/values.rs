@@ -39,8 +39,8 @@ pub(crate) fn processors(text: &str) -> Result<Processors, Bad> {
         _ => {
             let bad = Bad::because("is neither \"any\", \"near\" nor \"spread\"");
             Err(match text.parse::<usize>() {
-                Ok(number) => bad.mend(format!("write [{number}]")),
-                Err(_) => bad.mend("write one of these, or a list of numbers like [0, 2]"),
+                Ok(number) => bad.suggestion(format!("write [{number}]")),
+                Err(_) => bad.suggestion("write one of these, or a list of numbers like [0, 2]"),
             })
         }
     }
@@ -52,7 +52,7 @@ pub(crate) fn key(text: &str) -> Result<Key, Bad> {
     let numbered = |number: &str, kind: &str, key: fn(u32) -> Key| match number.parse() {
         Ok(number @ 1..=NUMBER_MAX) => Ok(key(number)),
         _ => Err(Bad::because(format!("has no number from 1 to {NUMBER_MAX} behind its colon"))
-            .mend(format!("write \"{kind}:1\" for the first"))),
+            .suggestion(format!("write \"{kind}:1\" for the first"))),
     };
     let named = |name: &str, key: fn(String) -> Key| match name {
         "" => Err(Bad::because("has no name behind its colon")),
@@ -70,12 +70,10 @@ pub(crate) fn key(text: &str) -> Result<Key, Bad> {
         Some(("header", name)) => named(name, Key::Header),
         Some(("cookie", name)) => named(name, Key::Cookie),
         Some(("query", name)) => named(name, Key::Query),
-        None if ["word", "segment"].contains(&text) => {
-            Err(Bad::because("does not say which")
-                .mend(format!("write \"{text}:1\" for the first")))
-        }
+        None if ["word", "segment"].contains(&text) => Err(Bad::because("does not say which")
+            .suggestion(format!("write \"{text}:1\" for the first"))),
         None if ["field", "member", "header", "cookie", "query"].contains(&text) => {
-            Err(Bad::because("does not say which").mend(format!("write \"{text}:NAME\"")))
+            Err(Bad::because("does not say which").suggestion(format!("write \"{text}:NAME\"")))
         }
         _ => {
             let kinds = [
@@ -94,7 +92,7 @@ pub(crate) fn key(text: &str) -> Result<Key, Bad> {
             let kind = text.split(':').next().unwrap_or_default();
             let bad = Bad::because("is not a key");
             Err(match crate::nearest::nearest(kind, kinds) {
-                Some(nearest) => bad.mend(format!("did you mean \"{nearest}\"?")),
+                Some(nearest) => bad.suggestion(format!("did you mean \"{nearest}\"?")),
                 None => bad,
             })
         }
@@ -110,7 +108,9 @@ pub(crate) fn target(text: &str) -> Result<Target, Bad> {
         return Err(Bad::because("has a NUL in it"));
     }
     match text.split_once(':') {
-        Some(("sqlite", "")) => Err(Bad::because("has no path").mend("write \"sqlite:hits.db\"")),
+        Some(("sqlite", "")) => {
+            Err(Bad::because("has no path").suggestion("write \"sqlite:hits.db\""))
+        }
         Some(("sqlite", path)) => Ok(Target::Sqlite(PathBuf::from(path))),
         Some(("postgres", rest)) => server("postgres", rest, 5432).map(Target::Postgres),
         Some(("mysql", rest)) => server("mysql", rest, 3306).map(Target::Mysql),
@@ -122,13 +122,13 @@ pub(crate) fn target(text: &str) -> Result<Target, Bad> {
                 _ => crate::nearest::nearest(scheme, DATABASES),
             };
             Err(match known {
-                Some(known) => bad.mend(format!("write \"{known}:{rest}\"")),
+                Some(known) => bad.suggestion(format!("write \"{known}:{rest}\"")),
                 None => bad,
             })
         }
         None if text.is_empty() => Err(Bad::because("is empty")),
         None => Err(Bad::because("does not say which database it is")
-            .mend(format!("write \"sqlite:{text}\""))),
+            .suggestion(format!("write \"sqlite:{text}\""))),
     }
 }
 
@@ -137,32 +137,32 @@ fn server(scheme: &str, text: &str, default_port: u16) -> Result<ServerTarget, B
     let whole = || format!("write \"{scheme}://USER@HOST/DATABASE\"");
     let rest = text
         .strip_prefix("//")
-        .ok_or_else(|| Bad::because("does not say where the server is").mend(whole()))?;
+        .ok_or_else(|| Bad::because("does not say where the server is").suggestion(whole()))?;
     let (rest, socket) = match rest.split_once('?') {
         None => (rest, None),
         Some((rest, option)) => match option.strip_prefix("socket=") {
             Some(path) if path.starts_with('/') => (rest, Some(path)),
             _ => {
                 let why = format!("has the unknown option `?{option}`");
-                let mend = "only \"?socket=/path\" is known; others stand beside `database`";
-                return Err(Bad::because(why).mend(mend));
+                let suggestion = "only \"?socket=/path\" is known; others stand beside `database`";
+                return Err(Bad::because(why).suggestion(suggestion));
             }
         },
     };
     let Some((place, database)) = rest.split_once('/').filter(|(_, database)| !database.is_empty())
     else {
-        return Err(Bad::because("names no database of the server").mend(whole()));
+        return Err(Bad::because("names no database of the server").suggestion(whole()));
     };
     let Some((user, place)) = place.rsplit_once('@').filter(|(user, _)| !user.is_empty()) else {
-        return Err(Bad::because("names no user").mend(whole()));
+        return Err(Bad::because("names no user").suggestion(whole()));
     };
     if let Some((user, _)) = user.split_once(':') {
         let why = "has a password in it, which does not belong into a configuration";
-        let mend = format!(
+        let suggestion = format!(
             "write \"{scheme}://{user}@{place}/{database}\" and `password = \"env:NAME\"` or \
              `\"file:PATH\"`"
         );
-        return Err(Bad::because(why).mend(mend));
+        return Err(Bad::because(why).suggestion(suggestion));
     }
     let (host, port) = match place.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => {
@@ -176,7 +176,7 @@ fn server(scheme: &str, text: &str, default_port: u16) -> Result<ServerTarget, B
     let host = match socket {
         Some(path) => DatabaseHost::Socket(PathBuf::from(path), port),
         None if host.is_empty() => {
-            return Err(Bad::because("does not say where the server is").mend(whole()));
+            return Err(Bad::because("does not say where the server is").suggestion(whole()));
         }
         None => DatabaseHost::Internet(host.to_owned(), port),
     };
@@ -193,7 +193,7 @@ pub(crate) fn secret(text: &str) -> Result<Secret, Bad> {
             Ok(Secret::File(PathBuf::from(path)))
         }
         _ => Err(Bad::because("does not say where the secret is")
-            .mend("write \"env:NAME\" for a variable, \"file:PATH\" for a file")),
+            .suggestion("write \"env:NAME\" for a variable, \"file:PATH\" for a file")),
     }
 }
 
@@ -211,7 +211,7 @@ pub(crate) fn name(text: &str) -> Result<(), Bad> {
         let mended: String =
             text.to_lowercase().chars().map(|c| if allowed(c) { c } else { '-' }).collect();
         return Err(if name(&mended).is_ok() {
-            bad.mend(format!("write `{mended}`"))
+            bad.suggestion(format!("write `{mended}`"))
         } else {
             bad
         });
@@ -236,17 +236,18 @@ pub(crate) fn template(text: &str) -> Result<(), Bad> {
         }
         if brace == "}" {
             return Err(Bad::because("has a `}` without a `{` before it")
-                .mend("write `}}` for the brace itself"));
+                .suggestion("write `}}` for the brace itself"));
         }
         match inner.find(['{', '}']) {
             Some(0) => {
                 return Err(Bad::because("has `{}` without a name in it")
-                    .mend("name a value of the record, as in \"ok {id}\""));
+                    .suggestion("name a value of the record, as in \"ok {id}\""));
             }
             Some(close) if inner[close..].starts_with('}') => rest = &inner[close + 1..],
             _ => {
-                return Err(Bad::because("has a `{` that is never closed")
-                    .mend("close it, as in \"ok {id}\", or write `{{` for the brace itself"));
+                return Err(Bad::because("has a `{` that is never closed").suggestion(
+                    "close it, as in \"ok {id}\", or write `{{` for the brace itself",
+                ));
             }
         }
     }
@@ -294,7 +295,7 @@ mod tests {
         }
         let bad = target("postgres://me:secret@host/hits").unwrap_err();
         assert!(bad.why.starts_with("has a password in it"));
-        assert!(!bad.mend.unwrap_or_default().contains("secret@"));
+        assert!(!bad.suggestion.unwrap_or_default().contains("secret@"));
     }
 
     #[test]

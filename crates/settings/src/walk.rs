@@ -18,13 +18,13 @@ use crate::fault::{Fault, Trust};
 use crate::foreign::{self, Scope};
 use crate::model::{Framing, Protocol};
 use crate::nearest::nearest;
-use crate::options::{self, Default, Found, Group, Kind, Of, Opt, Short, Value};
-use crate::renamed::{self, Now};
+use crate::options::{self, Default, Found, Group, Kind, Opt, Shorthand, Value, WorkerKind};
+use crate::renamed::{self, Replacement};
 use crate::table::{self, INCLUDE, KindTable, SECTIONS};
 use crate::tree::{Entry, Raw, Table};
 use crate::values;
 
-use report::{Walk, list, shown, with_mend};
+use report::{Walk, list, shown, with_suggestion};
 
 /// The default maximum size of a JSON-RPC message, in bytes.
 const MESSAGE_MAX: u64 = 16 << 20;
@@ -42,7 +42,7 @@ pub(crate) struct Section {
     /// The location of the name.
     pub(crate) place: Range<usize>,
     /// The kind of worker whose options the section has. `None`: a pool that has no kind, or two.
-    pub(crate) worker: Option<Of>,
+    pub(crate) worker: Option<WorkerKind>,
     pub(crate) group: Group,
 }
 
@@ -53,7 +53,7 @@ struct Place {
     title: String,
     /// The location of the header or key.
     header: Range<usize>,
-    worker: Option<Of>,
+    worker: Option<WorkerKind>,
 }
 
 /// The result of a walk.
@@ -78,7 +78,7 @@ pub(crate) fn walk(
     for entry in table {
         if entry.key == INCLUDE {
             let message = "a configuration without a file includes nothing";
-            walk.faults.push(Fault::at(entry.place.clone(), message).mend("remove it"));
+            walk.faults.push(Fault::at(entry.place.clone(), message).suggestion("remove it"));
             continue;
         }
         let Some(kind) = table::section(&entry.key).or_else(|| walk.unknown_section(entry)) else {
@@ -90,20 +90,20 @@ pub(crate) fn walk(
                 let place = Place {
                     title: format!("`[{}]`", entry.key),
                     header: entry.place.clone(),
-                    worker: Some(Of::Any),
+                    worker: Some(WorkerKind::Any),
                 };
                 sections.push(walk.section(kind, &entry.key, place, inner));
             }
             other => {
                 let message = format!("`{}` is a section, not {}", entry.key, other.title());
                 let fault = Fault::at(entry.place.clone(), message);
-                walk.faults.push(fault.mend(format!("begin it with `{}`", kind.header())));
+                walk.faults.push(fault.suggestion(format!("begin it with `{}`", kind.header())));
             }
         }
     }
     for kind in SECTIONS.iter().filter(|kind| kind.name == "daemon") {
         if !sections.iter().any(|section| section.kind.name == kind.name) {
-            let place = Place { title: kind.header(), header: 0..0, worker: Some(Of::Any) };
+            let place = Place { title: kind.header(), header: 0..0, worker: Some(WorkerKind::Any) };
             sections.push(walk.section(kind, kind.name, place, &Table::new()));
         }
     }
@@ -121,10 +121,13 @@ impl Walk<'_> {
                         let message = format!("the name `{}` {}", shown(&entry.key), bad.why);
                         let fault = Fault::at(entry.place.clone(), message)
                             .expected("expected lower-case letters, digits, `_` and `-`");
-                        self.faults.push(with_mend(fault, bad.mend));
+                        self.faults.push(with_suggestion(fault, bad.suggestion));
                     }
-                    let worker =
-                        if kind.name == "pool" { worker_of(options) } else { Some(Of::Any) };
+                    let worker = if kind.name == "pool" {
+                        worker_of(options)
+                    } else {
+                        Some(WorkerKind::Any)
+                    };
                     let place = Place {
                         title: format!("`[{}.{}]`", kind.name, shown(&entry.key)),
                         header: entry.place.clone(),
@@ -137,7 +140,7 @@ impl Walk<'_> {
                         format!("`{}` stands in a {} without a name", entry.key, kind.name);
                     let fault = Fault::at(entry.place.clone(), message)
                         .expected(format!("expected a section `{}`", kind.header()))
-                        .mend(format!("name the section, as in `[{}.main]`", kind.name));
+                        .suggestion(format!("name the section, as in `[{}.main]`", kind.name));
                     self.faults.push(fault);
                 }
             }
@@ -212,7 +215,7 @@ impl Walk<'_> {
                 self.faults.push(
                     Fault::at(found.0, message)
                         .expected("it stands in the pool itself")
-                        .mend("keep one of the two"),
+                        .suggestion("keep one of the two"),
                 );
                 continue;
             }
@@ -222,8 +225,8 @@ impl Walk<'_> {
         // The option that selects the workers is either here or, in the short form, in the pool.
         if !has_main {
             let example = match kind.of {
-                Of::Program => "command = [\"perl\", \"parse.pl\"]",
-                Of::Servers => "servers = [\"127.0.0.1:8000\"]",
+                WorkerKind::Program => "command = [\"perl\", \"parse.pl\"]",
+                WorkerKind::Servers => "servers = [\"127.0.0.1:8000\"]",
                 _ => "url = \"sqlite:hits.db\"",
             };
             let message = format!("{} has no `{}`", place.title, kind.main);
@@ -231,7 +234,7 @@ impl Walk<'_> {
             self.faults.push(
                 Fault::at(entry.place.clone(), message)
                     .expected(format!("`{}` is required", kind.main))
-                    .mend(format!("add `{example}`"))
+                    .suggestion(format!("add `{example}`"))
                     .trust(Trust::Absent),
             );
             group.options.push((kind.short, Found { value: None, place }));
@@ -240,7 +243,7 @@ impl Walk<'_> {
 
     /// Adds the defaults, and a fault for each required option that is missing.
     fn complete(&mut self, options: &'static [Opt], group: &mut Group, place: &Place) {
-        let worker = place.worker.unwrap_or(Of::Program);
+        let worker = place.worker.unwrap_or(WorkerKind::Program);
         for option in options {
             if group.find(option.name).is_some() {
                 continue;
@@ -254,7 +257,7 @@ impl Walk<'_> {
                     self.faults.push(
                         fault
                             .expected(format!("`{}` is required", option.name))
-                            .mend(format!("add `{}`", example(option)))
+                            .suggestion(format!("add `{}`", example(option)))
                             .trust(Trust::Absent),
                     );
                     continue;
@@ -262,7 +265,7 @@ impl Walk<'_> {
                 (Default::Inner, Kind::Group(inner, _)) => {
                     Value::Group(self.group(inner, &Table::new(), place))
                 }
-                (Default::Is(_) | Default::Of { .. } | Default::Handlers { .. }, _) => {
+                (Default::Is(_) | Default::ByWorker { .. } | Default::Handlers { .. }, _) => {
                     let text = option.default_for(worker).expect("these kinds have a text");
                     read::default(&option.kind, text)
                 }
@@ -274,7 +277,7 @@ impl Walk<'_> {
         if let (Some(min), Some(max)) = (group.number("min"), group.number("max"))
             && max < min
         {
-            group.presume("max", min);
+            group.set_default("max", min);
         }
         message_limits(group);
     }
@@ -296,7 +299,7 @@ impl Walk<'_> {
             return Some(Value::Group(group));
         }
         match &entry.node.raw {
-            Raw::Text(text) if *short == Short::Off && text == "off" => {
+            Raw::Text(text) if *short == Shorthand::Off && text == "off" => {
                 Some(Value::Group(self.group(inner, &Table::new(), place)))
             }
             Raw::Table(table) => {
@@ -351,7 +354,9 @@ impl Walk<'_> {
 
     /// Reports an option that belongs to another kind of pool.
     fn misplaced(&mut self, option: &Opt, entry: &Entry, place: &Place) -> bool {
-        let (Some(worker), true) = (place.worker, option.of != Of::Any) else { return false };
+        let (Some(worker), true) = (place.worker, option.of != WorkerKind::Any) else {
+            return false;
+        };
         if worker == option.of {
             return false;
         }
@@ -364,7 +369,7 @@ impl Walk<'_> {
         );
         let fault = Fault::at(entry.place.clone(), message).expected("does not belong here");
         self.faults.push(
-            fault.mend(
+            fault.suggestion(
                 option.instead.map_or_else(
                     || "remove it".to_owned(),
                     |instead| format!("remove it; {instead}"),
@@ -387,39 +392,41 @@ impl Walk<'_> {
             self.faults.push(fault.expected("unknown option"));
             return None;
         }
-        let applies =
-            |option: &&Opt| option.of == Of::Any || place.worker.is_none_or(|of| of == option.of);
+        let applies = |option: &&Opt| {
+            option.of == WorkerKind::Any || place.worker.is_none_or(|of| of == option.of)
+        };
         let names: Vec<&'static str> =
             options.iter().filter(applies).map(|option| option.name).collect();
         match renamed::option(&place.title, &entry.key) {
-            Some(Now::Name(new)) => {
-                let mend = format!("write `{new}` instead of `{}`", entry.key);
-                self.faults.push(fault.expected(format!("it is called `{new}`")).mend(mend));
+            Some(Replacement::Name(new)) => {
+                let suggestion = format!("write `{new}` instead of `{}`", entry.key);
+                self.faults
+                    .push(fault.expected(format!("it is called `{new}`")).suggestion(suggestion));
                 return names.into_iter().find(|name| *name == new);
             }
-            Some(Now::Removed(advice)) => {
-                self.faults.push(fault.expected("this option was removed").mend(advice));
+            Some(Replacement::Removed(advice)) => {
+                self.faults.push(fault.expected("this option was removed").suggestion(advice));
                 return None;
             }
             None => {}
         }
         if let Some(advice) = foreign::option(Scope::of(&place.title), &entry.key) {
-            self.faults.push(fault.expected("unknown option").mend(advice));
+            self.faults.push(fault.expected("unknown option").suggestion(advice));
             let meant = foreign::meant(advice)?;
             return names.into_iter().find(|name| *name == meant);
         }
-        let home = table::home(&entry.key);
+        let home = table::tables_of(&entry.key);
         let meant = if home.is_none() { nearest(&entry.key, names.iter().copied()) } else { None };
         self.faults.push(match (home, meant) {
-            (Some(home), _) => {
-                fault.expected("does not belong here").mend(format!("it is an option of {home}"))
-            }
+            (Some(home), _) => fault
+                .expected("does not belong here")
+                .suggestion(format!("it is an option of {home}")),
             (None, Some(meant)) => fault
                 .expected(format!("did you mean `{meant}`?"))
-                .mend(format!("write `{meant}` instead of `{}`", shown(&entry.key))),
+                .suggestion(format!("write `{meant}` instead of `{}`", shown(&entry.key))),
             (None, None) => fault
                 .expected("unknown option")
-                .mend(format!("the options here are {}", list(&names))),
+                .suggestion(format!("the options here are {}", list(&names))),
         });
         meant
     }
@@ -434,10 +441,11 @@ impl Walk<'_> {
     ) {
         let message = format!("{} has no option `{}`", place.title, shown(&entry.key));
         let fault = Fault::at(entry.place.clone(), message);
-        if let Some(Now::Name(new)) = renamed::option(&place.title, &entry.key) {
+        if let Some(Replacement::Name(new)) = renamed::option(&place.title, &entry.key) {
             let new = new.rsplit('.').next().unwrap_or(new);
-            let mend = format!("write `{new}` instead of `{}`", entry.key);
-            self.faults.push(fault.expected(format!("it is called `{new}`")).mend(mend));
+            let suggestion = format!("write `{new}` instead of `{}`", entry.key);
+            self.faults
+                .push(fault.expected(format!("it is called `{new}`")).suggestion(suggestion));
             return;
         }
         let names = kind.names(options);
@@ -446,15 +454,15 @@ impl Walk<'_> {
             kind.map_or_else(|| "[pool.NAME]".to_owned(), KindTable::header)
         });
         self.faults.push(match (home, nearest(&entry.key, names.iter().copied())) {
-            (Some(home), _) => {
-                fault.expected("does not belong here").mend(format!("it is an option of `{home}`"))
-            }
+            (Some(home), _) => fault
+                .expected("does not belong here")
+                .suggestion(format!("it is an option of `{home}`")),
             (None, Some(meant)) => fault
                 .expected(format!("did you mean `{meant}`?"))
-                .mend(format!("write `{meant}` instead of `{}`", shown(&entry.key))),
+                .suggestion(format!("write `{meant}` instead of `{}`", shown(&entry.key))),
             (None, None) => fault
                 .expected("unknown option")
-                .mend(format!("the options here are {}", list(&names))),
+                .suggestion(format!("the options here are {}", list(&names))),
         });
     }
 
@@ -471,13 +479,13 @@ impl Walk<'_> {
         self.faults.push(match meant {
             Some(section) => fault
                 .expected(format!("did you mean `{}`?", section.name))
-                .mend(format!("write `{}`", section.header())),
+                .suggestion(format!("write `{}`", section.header())),
             None => {
                 let headers: Vec<String> = SECTIONS.iter().map(options::Section::header).collect();
                 let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
                 fault
                     .expected("unknown section")
-                    .mend(format!("the sections are {}", list(&headers)))
+                    .suggestion(format!("the sections are {}", list(&headers)))
             }
         });
         meant
@@ -487,9 +495,9 @@ impl Walk<'_> {
     fn outside(&mut self, entry: &Entry) {
         let message = format!("`{}` stands before any section", shown(&entry.key));
         let fault = Fault::at(entry.place.clone(), message).expected("expected a section first");
-        self.faults.push(match table::home(&entry.key) {
-            Some(home) => fault.mend(format!("it is an option of {home}")),
-            None => fault.mend("begin with a section like `[listener.main]`"),
+        self.faults.push(match table::tables_of(&entry.key) {
+            Some(home) => fault.suggestion(format!("it is an option of {home}")),
+            None => fault.suggestion("begin with a section like `[listener.main]`"),
         });
     }
 }
@@ -498,22 +506,22 @@ impl Walk<'_> {
 fn message_limits(group: &mut Group) {
     let is_json = |framing| matches!(framing, Framing::JsonRpc | Framing::ContentLength);
     if matches!(group.get("protocol"), Some(Protocol::Frames(framing)) if is_json(framing)) {
-        group.presume("frame_max", MESSAGE_MAX);
-        group.presume("send_max", MESSAGE_MAX);
+        group.set_default("frame_max", MESSAGE_MAX);
+        group.set_default("send_max", MESSAGE_MAX);
     }
     if group.get("framing").is_some_and(is_json) {
-        group.presume("reply_max", MESSAGE_MAX);
+        group.set_default("reply_max", MESSAGE_MAX);
     }
 }
 
 /// Returns the kind of pool that a table describes, if it has exactly one.
-fn worker_of(table: &Table) -> Option<Of> {
+fn worker_of(table: &Table) -> Option<WorkerKind> {
     let has = |name: &str| table.iter().any(|entry| entry.key == name);
     match (has("program"), has("database"), has("servers") || has("upstream"), has("handler")) {
-        (true, false, false, false) => Some(Of::Program),
-        (false, true, false, false) => Some(Of::Database),
-        (false, false, true, false) => Some(Of::Servers),
-        (false, false, false, true) => Some(Of::Handler),
+        (true, false, false, false) => Some(WorkerKind::Program),
+        (false, true, false, false) => Some(WorkerKind::Database),
+        (false, false, true, false) => Some(WorkerKind::Servers),
+        (false, false, false, true) => Some(WorkerKind::Handler),
         _ => None,
     }
 }

@@ -48,11 +48,17 @@ fn in_store(line: &str) -> (Diagnostic, usize) {
 }
 
 /// The error must be on the last line, at `word`, with this message.
-fn says((error, line): (Diagnostic, usize), column: usize, word: &str, message: &str, mend: &str) {
+fn says(
+    (error, line): (Diagnostic, usize),
+    column: usize,
+    word: &str,
+    message: &str,
+    suggestion: &str,
+) {
     assert_eq!((error.line, error.column), (line, column), "{error:?}");
     assert_eq!(error.word, word, "{error:?}");
     assert_eq!(error.message, message);
-    assert_eq!(error.mend.as_deref().unwrap_or_default(), mend);
+    assert_eq!(error.suggestion.as_deref().unwrap_or_default(), suggestion);
 }
 
 #[test]
@@ -272,10 +278,11 @@ fn a_value_of_the_wrong_type_is_mended_where_the_meaning_is_clear() {
         ("request_read_timeout = 1979-05-27", 24, "request_read_timeout", "a date or time", ""),
         ("reply = { a = 1 }", 9, "reply", "a table", ""),
     ];
-    for (line, column, name, found, mend) in cases {
-        let mend = if mend.is_empty() { String::new() } else { format!("write `{mend}`") };
+    for (line, column, name, found, suggestion) in cases {
+        let suggestion =
+            if suggestion.is_empty() { String::new() } else { format!("write `{suggestion}`") };
         let message = format!("`{name}` cannot be {found}");
-        says(in_listener(line), column, &line[column - 1..], &message, &mend);
+        says(in_listener(line), column, &line[column - 1..], &message, &suggestion);
     }
     let (error, _) = in_pool("workers = true");
     assert_eq!(
@@ -283,7 +290,7 @@ fn a_value_of_the_wrong_type_is_mended_where_the_meaning_is_clear() {
         "expected a number, a range like \"2..20\", or a table like { min = 2, max = 20 }"
     );
     let text = format!("{POOL}[listener.main]\npool = \"echo\"\nlisten = 7000\n");
-    assert_eq!(only(&text).mend.expect("a port is meant"), "write `listen = \":7000\"`");
+    assert_eq!(only(&text).suggestion.expect("a port is meant"), "write `listen = \":7000\"`");
 }
 
 #[test]
@@ -302,7 +309,7 @@ fn a_value_out_of_range_is_told_the_range() {
         let (name, value) = line.split_once(" = ").expect("a line of the test");
         assert_eq!(error.message, format!("`{name}` = {value} is out of range"));
         assert_eq!(error.column, name.len() + 4);
-        assert_eq!(error.mend, Some(format!("write a value from {range}")));
+        assert_eq!(error.suggestion, Some(format!("write a value from {range}")));
     }
     let counted = ["workers = 0", "workers = { max = 0 }", "pipeline = 0"];
     for line in
@@ -327,15 +334,15 @@ fn a_value_that_cannot_be_read_is_told_why() {
         ("frame_max = \"64KB\"", "has the unknown unit `KB`", "write \"64KiB\""),
         ("frame_max = \"99999999999999GiB\"", "is too large", ""),
     ];
-    for (line, why, mend) in cases {
+    for (line, why, suggestion) in cases {
         let (error, _) = in_listener(line);
         let (name, value) = line.split_once(" = ").expect("a line of the test");
         assert_eq!(error.message, format!("`{name}` = {value} {why}"));
-        assert_eq!(error.mend.unwrap_or_default(), mend);
+        assert_eq!(error.suggestion.unwrap_or_default(), suggestion);
     }
     let ack = in_store("ack = \"ok {id\"");
-    let mend = "close it, as in \"ok {id}\", or write `{{` for the brace itself";
-    says(ack, 7, "\"ok {id\"", "`ack` = \"ok {id\" has a `{` that is never closed", mend);
+    let suggestion = "close it, as in \"ok {id}\", or write `{{` for the brace itself";
+    says(ack, 7, "\"ok {id\"", "`ack` = \"ok {id\" has a `{` that is never closed", suggestion);
     for (line, why) in [
         ("ack = \"ok {}\"", "has `{}` without a name in it"),
         ("ack = \"a\\nb\"", "has a line end in it; a reply is one line"),
@@ -364,12 +371,12 @@ fn an_address_that_cannot_be_read_is_told_why() {
         ("fd:", "has no name", "write \"fd:NAME\", as in LISTEN_FDNAMES"),
         ("", "is empty", ""),
     ];
-    for (address, why, mend) in cases {
+    for (address, why, suggestion) in cases {
         let text = format!("{POOL}[listener.main]\npool = \"echo\"\nlisten = \"{address}\"\n");
         let error = only(&text);
         assert_eq!((error.line, error.column), (5, 10));
         assert_eq!(error.message, format!("`listen` = \"{address}\" {why}"));
-        assert_eq!(error.mend.unwrap_or_default(), mend);
+        assert_eq!(error.suggestion.unwrap_or_default(), suggestion);
     }
     let long = format!("unix:/{}", "x".repeat(107));
     let text = format!("{POOL}[listener.main]\npool = \"echo\"\nlisten = \"{long}\"\n");
@@ -379,21 +386,21 @@ fn an_address_that_cannot_be_read_is_told_why() {
 #[test]
 fn what_is_missing_is_named_at_its_section() {
     let text = format!("{POOL}[listener.main]\npool = \"echo\"\n");
-    let mend = "add `listen = \"127.0.0.1:7000\"`";
-    says((only(&text), 3), 11, "main", "`[listener.main]` has no `listen`", mend);
+    let suggestion = "add `listen = \"127.0.0.1:7000\"`";
+    says((only(&text), 3), 11, "main", "`[listener.main]` has no `listen`", suggestion);
     let text = format!("{POOL}[listener.main]\nlisten = \":1\"\n");
     says((only(&text), 3), 11, "main", "`[listener.main]` has no `pool`", "add `pool = \"NAME\"`");
     let text = format!("{LISTENER}[pool.echo]\nworkers = 2\n");
     let message = "`[pool.echo]` has neither `program` nor `database`";
-    let mend = "add `program = [\"perl\", \"parse.pl\"]` or `database = \"sqlite:hits.db\"`";
-    says((only(&text), 4), 7, "echo", message, mend);
+    let suggestion = "add `program = [\"perl\", \"parse.pl\"]` or `database = \"sqlite:hits.db\"`";
+    says((only(&text), 4), 7, "echo", message, suggestion);
     let text = format!("{LISTENER}{POOL}{STORE}");
     let message = "`[pool.store]` has neither `insert`, `statement` nor `query`";
-    let mend = "add `insert = { table = \"NAME\", columns = [\"NAME\", …] }`";
-    says((only(&text), 6), 7, "store", message, mend);
+    let suggestion = "add `insert = { table = \"NAME\", columns = [\"NAME\", …] }`";
+    says((only(&text), 6), 7, "store", message, suggestion);
     let text = format!("{LISTENER}{POOL}{STORE}insert = {{ table = \"hits\" }}\n");
-    let mend = "add `columns = [\"NAME\", …]`";
-    says((only(&text), 8), 1, "insert", "`insert` has no `columns`", mend);
+    let suggestion = "add `columns = [\"NAME\", …]`";
+    says((only(&text), 8), 1, "insert", "`insert` has no `columns`", suggestion);
     let error = only("");
     assert_eq!((error.line, error.column), (1, 1));
     assert_eq!(error.message, "there is no pool, so nobody would answer");
@@ -427,10 +434,16 @@ fn what_is_given_twice_or_in_two_ways_is_named_the_second_time() {
 #[test]
 fn two_listeners_on_one_address_are_named() {
     let message = "`127.0.0.1:7000` is taken by `[listener.main]`";
-    let mend = "choose another port, or 0 to let the system choose";
+    let suggestion = "choose another port, or 0 to let the system choose";
     let other = "[listener.other]\npool = \"echo\"\nlisten = \"localhost:7000\"";
-    says(in_pool(other), 10, "\"localhost:7000\"", message, mend);
-    says(in_pool("[admin]\nlisten = \"127.0.0.1:7000\""), 10, "\"127.0.0.1:7000\"", message, mend);
+    says(in_pool(other), 10, "\"localhost:7000\"", message, suggestion);
+    says(
+        in_pool("[admin]\nlisten = \"127.0.0.1:7000\""),
+        10,
+        "\"127.0.0.1:7000\"",
+        message,
+        suggestion,
+    );
     let unix = "[listener.a]\npool = \"echo\"\nlisten = \"unix:/x\"\n\
                 [listener.b]\npool = \"echo\"\nlisten = \"unix:/x\"";
     assert_eq!(in_pool(unix).0.message, "`unix:/x` is taken by `[listener.a]`");
@@ -444,7 +457,7 @@ fn two_listeners_on_one_address_are_named() {
     for listen in ["[::1]:7000", "0.0.0.0:7000"] {
         let other = format!("[listener.other]\npool = \"echo\"\nlisten = \"{listen}\"");
         let message = format!("`{listen}` is taken by `[listener.main]`");
-        says(in_pool(&other), 10, &format!("\"{listen}\""), &message, mend);
+        says(in_pool(&other), 10, &format!("\"{listen}\""), &message, suggestion);
     }
 }
 
@@ -472,11 +485,11 @@ fn the_number_of_a_user_is_one_that_changes_the_user() {
 
 #[test]
 fn an_admin_address_that_others_can_reach_requires_a_token() {
-    let mend = "add `token = \"env:ADMIN_TOKEN\"`, or listen on 127.0.0.1 or a Unix socket";
+    let suggestion = "add `token = \"env:ADMIN_TOKEN\"`, or listen on 127.0.0.1 or a Unix socket";
     for listen in ["0.0.0.0:7070", ":7070", "10.0.0.1:7070", "[::]:7070", "[2001:db8::1]:7070"] {
         let error = in_pool(&format!("[admin]\nlisten = \"{listen}\"")).0;
         assert!(error.message.ends_with("is not local and has no `token`"), "{}", error.message);
-        assert_eq!(error.mend.as_deref(), Some(mend));
+        assert_eq!(error.suggestion.as_deref(), Some(suggestion));
     }
     for right in [
         "listen = \"0.0.0.0:7070\"\ntoken = \"env:ADMIN_TOKEN\"",
@@ -504,11 +517,11 @@ fn an_admin_address_that_others_can_reach_requires_a_token() {
 fn pools_that_are_not_there_are_named_with_the_nearest() {
     let (error, line) = in_pool("then = \"ecko\"");
     assert_eq!(error.expected.as_deref(), Some("did you mean `echo`?"));
-    let mend = "write `then = \"echo\"`, or add `[pool.ecko]`";
-    says((error, line), 8, "\"ecko\"", "there is no pool `ecko`", mend);
-    let mend = "add a section `[pool.warehouse]`";
+    let suggestion = "write `then = \"echo\"`, or add `[pool.ecko]`";
+    says((error, line), 8, "\"ecko\"", "there is no pool `ecko`", suggestion);
+    let suggestion = "add a section `[pool.warehouse]`";
     let message = "there is no pool `warehouse`";
-    says(in_pool("then = \"warehouse\""), 8, "\"warehouse\"", message, mend);
+    says(in_pool("then = \"warehouse\""), 8, "\"warehouse\"", message, suggestion);
 }
 
 #[test]
@@ -519,8 +532,8 @@ fn a_circle_of_pools_is_named_in_full_and_once() {
     let message = "`then` goes in a circle: b → c → d → b";
     says((only(&text), 12), 8, "\"b\"", message, "remove one `then` of the circle");
     let message = "`then` goes in a circle: echo → echo";
-    let mend = "remove one `then` of the circle";
-    says(in_pool("then = \"echo\""), 8, "\"echo\"", message, mend);
+    let suggestion = "remove one `then` of the circle";
+    says(in_pool("then = \"echo\""), 8, "\"echo\"", message, suggestion);
 }
 
 #[test]
@@ -547,8 +560,8 @@ fn numbers_of_workers_that_contradict_each_other_are_named() {
         "add `until = \".\"`, or remove `pipeline`",
     );
     let message = "`workers` = \"many\" is not a range";
-    let mend = "write \"2..20\", or 4 for exactly four";
-    says(in_pool("workers = \"many\""), 11, "\"many\"", message, mend);
+    let suggestion = "write \"2..20\", or 4 for exactly four";
+    says(in_pool("workers = \"many\""), 11, "\"many\"", message, suggestion);
 }
 
 #[test]
@@ -613,10 +626,10 @@ fn names_are_lower_case_and_short() {
         ("\"a b\"", "has the character ` ` in it", "write `a-b`"),
         ("9a", "does not begin with a letter", ""),
     ];
-    for (name, why, mend) in cases {
+    for (name, why, suggestion) in cases {
         let bare = name.trim_matches('"');
         let text = format!("{LISTENER}{POOL}[pool.{name}]\nprogram = [\"cat\"]\n");
-        says((only(&text), 6), 7, name, &format!("the name `{bare}` {why}"), mend);
+        says((only(&text), 6), 7, name, &format!("the name `{bare}` {why}"), suggestion);
     }
     let long = "x".repeat(65);
     let text = format!("{LISTENER}{POOL}[pool.{long}]\nprogram = [\"cat\"]\n");
@@ -631,8 +644,8 @@ fn lists_and_variables_are_texts() {
         ("[\"\"]", 12, "\"\"", "`\"\"` in `program` is empty", ""),
         ("[\"nice\", 5]", 20, "5", "`*` in `program` is not a text", "write \"*\""),
     ];
-    for (list, column, word, message, mend) in cases {
-        says((only(&program(list)), 5), column, word, message, mend);
+    for (list, column, word, message, suggestion) in cases {
+        says((only(&program(list)), 5), column, word, message, suggestion);
     }
     let message = "`PORT` in `env` is a whole number, not a text";
     says(in_pool("env = { PORT = 80 }"), 16, "80", message, "write \"**\"");

@@ -47,11 +47,17 @@ fn in_both(line: &str) -> (Diagnostic, usize) {
 }
 
 /// The error must be on the last line, at `word`, with this message.
-fn says((error, line): (Diagnostic, usize), column: usize, word: &str, message: &str, mend: &str) {
+fn says(
+    (error, line): (Diagnostic, usize),
+    column: usize,
+    word: &str,
+    message: &str,
+    suggestion: &str,
+) {
     assert_eq!((error.line, error.column), (line, column), "{error:?}");
     assert_eq!(error.word, word, "{error:?}");
     assert_eq!(error.message, message);
-    assert_eq!(error.mend.as_deref().unwrap_or_default(), mend);
+    assert_eq!(error.suggestion.as_deref().unwrap_or_default(), suggestion);
 }
 
 #[test]

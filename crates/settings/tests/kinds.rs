@@ -58,7 +58,7 @@ fn each_server_and_the_pool_have_limits_of_one_name() {
 #[test]
 fn what_does_not_belong_to_a_kind_is_said() {
     let program = "[pool.a.program]\ncommand = [\"cat\"]\n";
-    for (pool, word, message, mend) in [
+    for (pool, word, message, suggestion) in [
         (
             format!("{program}statement = \"x\"\n"),
             "statement",
@@ -102,6 +102,6 @@ fn what_does_not_belong_to_a_kind_is_said() {
         assert_eq!(errors.iter().count(), 1, "{errors}");
         let error = errors.iter().next().expect("there is one");
         assert_eq!((error.word.as_str(), error.message.as_str()), (word, message));
-        assert_eq!(error.mend.as_deref(), Some(mend));
+        assert_eq!(error.suggestion.as_deref(), Some(suggestion));
     }
 }

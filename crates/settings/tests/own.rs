@@ -26,8 +26,8 @@ fn what_makes_a_program_forget_is_one_frame() {
         let error = only(&format!("{LISTENER}{POOL}{own}"));
         assert_eq!(error.column, 9, "{error:?}");
         assert_eq!(error.message, format!("`reset` is no frame: {why}"));
-        let mend = "write one request, or remove `reset`: the program is then replaced";
-        assert_eq!(error.mend.as_deref(), Some(mend));
+        let suggestion = "write one request, or remove `reset`: the program is then replaced";
+        assert_eq!(error.suggestion.as_deref(), Some(suggestion));
     }
 }
 
@@ -47,5 +47,5 @@ fn a_reply_does_not_go_to_a_program_that_is_a_connections_own() {
     let error = only(&format!("{own}{LISTENER}{POOL}then = \"own\"\n"));
     assert_eq!((error.column, error.word.as_str()), (8, "\"own\""));
     assert_eq!(error.message, "the programs of `[pool.own]` are each a connection's own");
-    assert_eq!(error.mend.as_deref(), Some("remove `then`, or `dispatch` from `[pool.own]`"));
+    assert_eq!(error.suggestion.as_deref(), Some("remove `then`, or `dispatch` from `[pool.own]`"));
 }

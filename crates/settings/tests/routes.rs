@@ -30,10 +30,10 @@ fn of_listener(line: &str) -> Diagnostic {
     list[0].clone()
 }
 
-fn says(error: &Diagnostic, word: &str, message: &str, mend: &str) {
+fn says(error: &Diagnostic, word: &str, message: &str, suggestion: &str) {
     assert_eq!(error.word, word, "{error:?}");
     assert_eq!(error.message, message);
-    assert_eq!(error.mend.as_deref().unwrap_or_default(), mend);
+    assert_eq!(error.suggestion.as_deref().unwrap_or_default(), suggestion);
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn who_is_let_through_is_said_by_places_of_secrets() {
 
 #[test]
 fn what_a_route_is_for_is_written_as_it_is_compared() {
-    for (route, word, message, mend) in [
+    for (route, word, message, suggestion) in [
         (
             "host = [\"a:80\"]",
             "[\"a:80\"]",
@@ -119,7 +119,7 @@ fn what_a_route_is_for_is_written_as_it_is_compared() {
             "keep one of the two",
         ),
     ] {
-        says(&only(&format!("pool = \"main\", {route}")), word, message, mend);
+        says(&only(&format!("pool = \"main\", {route}")), word, message, suggestion);
     }
     let long = format!("pool = \"main\", pattern = \"/{}\"", "a".repeat(127));
     assert!(only(&long).message.ends_with("in `pattern` has more than 127 characters"));
@@ -128,7 +128,7 @@ fn what_a_route_is_for_is_written_as_it_is_compared() {
 #[test]
 fn a_route_says_once_what_becomes_of_its_requests() {
     assert_eq!(only("path = \"/\"").message, "a route says what becomes of its requests");
-    for (route, word, message, mend) in [
+    for (route, word, message, suggestion) in [
         (
             "pool = \"main\", respond = {}",
             "{}",
@@ -214,24 +214,24 @@ fn a_route_says_once_what_becomes_of_its_requests() {
             "write `pool = \"main\"`, or add `[pool.mian]`",
         ),
     ] {
-        says(&only(route), word, message, mend);
+        says(&only(route), word, message, suggestion);
     }
 }
 
 #[test]
 fn heads_and_secrets_are_looked_at() {
-    let mend = "see docs/routes.md for what can be changed";
+    let suggestion = "see docs/routes.md for what can be changed";
     says(
         &only("pool = \"main\", request_headers = { set = { Connection = \"close\" } }"),
         "{ Connection = \"close\" }",
         "`Connection` in `set` is written anew for each message, and cannot be changed",
-        mend,
+        suggestion,
     );
     says(
         &of_listener("response_headers = { remove = [\"a b\"] }\npool = \"main\""),
         "[\"a b\"]",
         "`a b` in `remove` is not the name of a field",
-        mend,
+        suggestion,
     );
 }
 

@@ -33,5 +33,5 @@ fn a_number_of_shards_is_a_small_number_or_auto() {
     let error = only("shards = \"all\"");
     let expected = error.expected.clone().unwrap_or_default();
     assert_eq!(expected, "expected a whole number from 1 to 64, or \"auto\"", "{error:?}");
-    assert_eq!(only("shards = \"2\"").mend.as_deref(), Some("write `shards = 2`"));
+    assert_eq!(only("shards = \"2\"").suggestion.as_deref(), Some("write `shards = 2`"));
 }

@@ -64,7 +64,7 @@ pub fn shard(
             logged: None,
             protocol: Arc::clone(&protocol) as _,
         }),
-        front: protocol,
+        protocol_config: protocol,
     };
     let sizing = elastic::Sizing::fixed(count);
     let config = PoolConfig {

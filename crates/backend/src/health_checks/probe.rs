@@ -6,11 +6,11 @@ use wire::http1::{Body, HeadScan, Kind, Limits, Method, ReplyHead, RequestInfo, 
 use super::config::{HttpProbeConfig, ProbeConfig};
 
 /// The result of a check. An error is a failed check.
-pub(super) type Verdict = Result<Remark, Remark>;
+pub(super) type Verdict = Result<CheckResult, CheckResult>;
 
 /// The result of a check, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remark {
+pub struct CheckResult {
     /// The text for operators, which includes the reply of the worker.
     pub text: String,
     /// The text for clients, which contains only the kind of result. A reply may be an error message that contains a
@@ -18,13 +18,13 @@ pub struct Remark {
     pub kind: String,
 }
 
-impl From<String> for Remark {
+impl From<String> for CheckResult {
     fn from(text: String) -> Self {
         Self { kind: text.clone(), text }
     }
 }
 
-impl From<&str> for Remark {
+impl From<&str> for CheckResult {
     fn from(text: &str) -> Self {
         text.to_owned().into()
     }
@@ -118,10 +118,10 @@ pub(super) fn line(text: &[u8], expect: &str) -> Verdict {
     let shown = shown.escape_debug();
     if text.starts_with(expect.as_bytes()) {
         let text = format!("it answers `{shown}`");
-        Ok(Remark { text, kind: "it answers as expected".to_owned() })
+        Ok(CheckResult { text, kind: "it answers as expected".to_owned() })
     } else {
         let text = format!("it answers `{shown}` and not `{expect}`");
-        Err(Remark { text, kind: "it does not answer as expected".to_owned() })
+        Err(CheckResult { text, kind: "it does not answer as expected".to_owned() })
     }
 }
 
@@ -185,9 +185,9 @@ impl Reply {
         holds(&self.text[from..], wanted)
     }
 
-    fn without(&self, wanted: &str) -> Remark {
+    fn without(&self, wanted: &str) -> CheckResult {
         let text = format!("it answers {} without `{}`", self.status, wanted.escape_debug());
-        Remark { text, kind: format!("it answers {} without what is expected", self.status) }
+        CheckResult { text, kind: format!("it answers {} without what is expected", self.status) }
     }
 
     /// Parses the next head. Returns `true` if a head was complete.

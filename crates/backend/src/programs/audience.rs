@@ -21,7 +21,7 @@ impl Audience {
     pub(super) const fn of(config: &ProgramConfig) -> Self {
         // When another client's request arrives, the output may still concern a notification.
         let is_notified = config.framing.is_json() && !config.is_own;
-        if config.framing.ends_with_stream() || config.is_hosted {
+        if config.framing.ends_with_stream() || config.is_spawned_http {
             Self::Whole
         } else if config.tagged || config.is_shared || is_notified {
             Self::Several
@@ -30,14 +30,14 @@ impl Audience {
         }
     }
 
-    /// Records that a request of this client is sent to the program, after the program has written `said` bytes. With
+    /// Records that a request of this client is sent to the program, after the program has written `received` bytes. With
     /// `is_reset`, the request makes the program forget its client.
-    pub(super) fn handle_sent(&mut self, client: u64, is_reset: bool, said: u64) {
+    pub(super) fn handle_sent(&mut self, client: u64, is_reset: bool, received: u64) {
         if let Self::One { client: known, after } = self
             && (is_reset || *known != Some(client))
         {
             *known = (!is_reset).then_some(client);
-            *after = said;
+            *after = received;
         }
     }
 }
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn a_client_is_told_what_was_said_since_the_program_serves_it() {
         let mut audience = Audience::One { client: None, after: 0 };
-        for (client, is_reset, said, expected) in [
+        for (client, is_reset, received, expected) in [
             (7, false, 10, 10),
             (7, false, 20, 10),
             (8, false, 30, 30),
@@ -57,7 +57,7 @@ mod tests {
             (1, true, 50, 50),
             (7, false, 60, 60),
         ] {
-            audience.handle_sent(client, is_reset, said);
+            audience.handle_sent(client, is_reset, received);
             let known = (!is_reset).then_some(client);
             assert_eq!(audience, Audience::One { client: known, after: expected });
         }

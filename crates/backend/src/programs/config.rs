@@ -21,7 +21,7 @@ pub struct ProgramConfig {
     /// How messages on the pipes are delimited.
     pub framing: wire::Framing,
     /// The programs serve HTTP on a socket; their pipes carry no requests.
-    pub is_hosted: bool,
+    pub is_spawned_http: bool,
     /// How unsolicited output is detected; `None`: it is not.
     pub alignment: Option<settings::Alignment>,
     /// The part of a request that its reply must repeat (`match`).
@@ -33,7 +33,7 @@ pub struct ProgramConfig {
     /// Replies may have several frames; `None`: one frame.
     pub stream: Option<ReplyStreamConfig>,
     /// The daemon performs the handshake with a program before it serves.
-    pub greets: bool,
+    pub needs_handshake: bool,
     /// A program may have requests of several clients in flight.
     pub is_shared: bool,
     /// Each program serves one connection only, which exchanges all messages with it.

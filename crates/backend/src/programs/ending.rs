@@ -26,10 +26,10 @@ impl Programs {
         let Some(program) = found else { return };
         match program.phase {
             Phase::Ending => {
-                program.phase = Phase::Told;
+                program.phase = Phase::Terminating;
                 system.spawner.stop(program.token, spawn::Stop::Term);
             }
-            Phase::Told => {
+            Phase::Terminating => {
                 tracing::warn!(worker = program.name, "does not end when told to, and is killed");
                 program.phase = Phase::Killed;
                 system.spawner.stop(program.token, spawn::Stop::Kill);
@@ -87,7 +87,7 @@ impl Programs {
         events: &mut Vec<BackendEvent>,
     ) {
         let (is_own, says_ready) =
-            (self.config.is_own, self.config.says_ready || self.config.greets);
+            (self.config.is_own, self.config.says_ready || self.config.needs_handshake);
         let Some(program) = self.find(worker) else { return };
         let read = program.pipes.as_ref().is_none_or(ProgramPipes::is_read)
             && program.stderr.is_closed()
@@ -135,7 +135,7 @@ impl Programs {
         // A program that sends no ready message may have failed before it read anything.
         let has_started = says_ready || program.killed_for.is_some() || is_own && well;
         if let (Some(client), Some(pipes)) = (program.asker, &program.pipes)
-            && pipes.was_given_a_request(has_started)
+            && pipes.has_received_request(has_started)
         {
             events.push(BackendEvent::Proven { worker, proof: Proof::Given { client } });
         }
@@ -183,7 +183,7 @@ impl Programs {
         let serving = self.find(worker).filter(|program| program.phase == Phase::Serving);
         if let Some(program) = serving {
             program.expected = expected;
-            program.phase = Phase::Told;
+            program.phase = Phase::Terminating;
             system.spawner.stop(program.token, spawn::Stop::Term);
             program.arm(io, grace);
         }

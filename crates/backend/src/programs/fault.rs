@@ -11,11 +11,11 @@ pub(super) enum Fault {
     Ended,
     TooLong,
     /// A reply is over the limit, and its request cannot be identified.
-    TooLongForSomebody,
+    TooLongUnattributed,
     /// The output violates the framing.
     Broken(&'static str),
     /// The output violates the framing, and no request can be identified as the cause.
-    BrokenForSomebody(&'static str),
+    BrokenUnattributed(&'static str),
     Late(Duration),
     /// Nothing was written for this long while requests were in flight, including requests that clients cancelled.
     Silent(Duration),
@@ -27,16 +27,16 @@ pub(super) enum Fault {
 
 impl Fault {
     /// Whether the fault cannot be attributed to the oldest request.
-    pub(super) const fn is_of_nobody(self) -> bool {
-        matches!(self, Self::Ended | Self::TooLongForSomebody | Self::BrokenForSomebody(_))
+    pub(super) const fn is_unattributed(self) -> bool {
+        matches!(self, Self::Ended | Self::TooLongUnattributed | Self::BrokenUnattributed(_))
     }
 
     /// Returns how long a request may wait before this fault.
     pub(super) const fn limit(self) -> Option<Duration> {
         match self {
             Self::Late(limit) | Self::Silent(limit) | Self::Mute(limit) => Some(limit),
-            Self::Ended | Self::TooLong | Self::TooLongForSomebody => None,
-            Self::Broken(_) | Self::BrokenForSomebody(_) | Self::Stalled(_) => None,
+            Self::Ended | Self::TooLong | Self::TooLongUnattributed => None,
+            Self::Broken(_) | Self::BrokenUnattributed(_) | Self::Stalled(_) => None,
         }
     }
 
@@ -44,8 +44,8 @@ impl Fault {
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Ended => "it could not go on",
-            Self::TooLong | Self::TooLongForSomebody => "reply_max",
-            Self::Broken(_) | Self::BrokenForSomebody(_) => "framing",
+            Self::TooLong | Self::TooLongUnattributed => "reply_max",
+            Self::Broken(_) | Self::BrokenUnattributed(_) => "framing",
             Self::Late(_) | Self::Silent(_) => "response_timeout",
             Self::Mute(_) => "first_byte_timeout",
             Self::Stalled(_) => "send_timeout",
@@ -56,10 +56,10 @@ impl Fault {
     pub(super) fn message(self) -> String {
         match self {
             Self::Ended => "ended".to_owned(),
-            Self::TooLong | Self::TooLongForSomebody => {
+            Self::TooLong | Self::TooLongUnattributed => {
                 "gave a reply longer than reply_max".to_owned()
             }
-            Self::Broken(text) | Self::BrokenForSomebody(text) => {
+            Self::Broken(text) | Self::BrokenUnattributed(text) => {
                 format!("does not keep to its framing: {text}")
             }
             Self::Late(limit) => format!("did not answer within {limit:?}"),
@@ -77,7 +77,7 @@ impl Fault {
             Self::TooLong => {
                 (Cause::Reply, format!("the reply of worker {name} is longer than reply_max"))
             }
-            Self::TooLongForSomebody | Self::BrokenForSomebody(_) => {
+            Self::TooLongUnattributed | Self::BrokenUnattributed(_) => {
                 let text = format!("worker {name} was ended: it {}", self.message());
                 return Outcome::died(Phase::Work, &text, None);
             }

@@ -50,8 +50,8 @@ mod unsolicited_to;
 use alignment::Alignment;
 pub(super) use alignment::Suspects;
 use in_flight::{ActiveRequest, InFlight};
-use kept::{Held, Notice};
-use match_key::Finder;
+use kept::{PendingNotification, ReadPause};
+use match_key::MatchFinder;
 use original::Original;
 use pending::Pending;
 use reset::Reset;
@@ -75,11 +75,11 @@ pub(super) enum ProgramOutput {
     /// The handshake or ready message arrived. The program serves from now on.
     Ready,
     /// A frame while no request was in flight; it is shown in the log.
-    Unasked(String),
+    Unsolicited(String),
     /// A frame over the limit.
     TooLong,
     /// A frame over the limit whose request cannot be identified.
-    TooLongForSomebody,
+    TooLongUnattributed,
     /// Bytes that are not a frame.
     Broken(&'static str),
 }
@@ -97,13 +97,13 @@ pub(super) enum Check {
 
 /// What is known about the programs of a pool since its configuration was read.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Known {
+pub(super) struct PoolAlignment {
     /// Whether one wrote unsolicited output.
     pub(super) is_strict: bool,
     /// Whether one has passed a check.
     pub(super) has_passed: bool,
     /// Whether one has answered, or the log already contains the warning that none answers.
-    pub(super) has_spoken: bool,
+    pub(super) output_seen: bool,
 }
 
 pub(super) struct ProgramPipes {
@@ -112,7 +112,7 @@ pub(super) struct ProgramPipes {
     decoder: Decoder,
     in_flight: InFlight,
     /// Notifications that keep their slots until the program reads on, in the order in which they were sent.
-    notices: Vec<Notice>,
+    pending_notifications: Vec<PendingNotification>,
     /// Answers to requests of the program itself.
     own_answers: Pending,
     /// Cancelled requests, and the messages that cancel them.
@@ -131,18 +131,18 @@ pub(super) struct ProgramPipes {
     /// The program receives no requests until then, because of cancelled requests. Used only with tags.
     closed_until: Option<Instant>,
     /// Clients whose requests were late or cancelled since the program last wrote something. Used only with tags.
-    waited: Vec<u64>,
+    waiting_clients: Vec<u64>,
     /// Whether its replies are aligned with its requests, if the framing does not show this.
     alignment: Option<Alignment>,
     /// Whether a session program may be given to another connection.
     reset: Option<Reset>,
     /// The part of a request that its reply must repeat.
-    carried: Option<Finder>,
+    match_finder: Option<MatchFinder>,
     stream: Option<ReplyStreamConfig>,
     /// Whether the oldest reply has begun and more of its frames follow.
     is_streaming: bool,
     /// Set while its output is not read because a client does not read.
-    held: Option<Held>,
+    read_pause: Option<ReadPause>,
     /// The whole output of a program for one request, once the output has ended.
     whole: Option<Slice>,
     offered: u64,
@@ -151,7 +151,7 @@ pub(super) struct ProgramPipes {
     /// `accepted_at_close`, without the bytes that the program is known to have left unread.
     read_at_close: u64,
     /// Bytes offered before the first request.
-    asked_at: Option<u64>,
+    first_request_at: Option<u64>,
     /// The total number of replies.
     pub(super) answers: u64,
     times: ProgramTimeouts,
@@ -168,7 +168,7 @@ pub(super) struct ProgramPipes {
     /// Output that is not a message. Used only with tags.
     unreadable: Unreadable,
     /// The number of bytes that the kernel had accepted at the last check whether the program reads.
-    stalled_at: u64,
+    accepted_at_check: u64,
     scratch: Vec<u8>,
 }
 
@@ -177,7 +177,7 @@ impl ProgramPipes {
         input: StreamId,
         output: StreamId,
         config: &ProgramConfig,
-        known: Known,
+        known: PoolAlignment,
     ) -> Self {
         // With tags a reply names its request, so an oversized reply is skipped.
         let decoder = match config.tagged {
@@ -189,7 +189,7 @@ impl ProgramPipes {
             output: Some(output),
             decoder,
             in_flight: InFlight::new(config.tagged || config.is_own && config.framing.is_json()),
-            notices: Vec::new(),
+            pending_notifications: Vec::new(),
             own_answers: Pending::default(),
             cancellations: Pending::default(),
             is_own: config.is_own,
@@ -199,20 +199,20 @@ impl ProgramPipes {
             silence: Silence::default(),
             has_unwanted: false,
             closed_until: None,
-            waited: Vec::new(),
+            waiting_clients: Vec::new(),
             alignment: config
                 .alignment
                 .map(|mode| Alignment::new(mode, known.is_strict, !known.has_passed)),
             reset: config.is_own.then(|| Reset::new(!known.has_passed)),
-            carried: config.carries.clone().map(Finder::new),
+            match_finder: config.carries.clone().map(MatchFinder::new),
             stream: config.stream.clone(),
             is_streaming: false,
-            held: None,
+            read_pause: None,
             whole: None,
             offered: 0,
             accepted_at_close: 0,
             read_at_close: 0,
-            asked_at: None,
+            first_request_at: None,
             answers: 0,
             times: config.times,
             tries: config.tries,
@@ -221,7 +221,7 @@ impl ProgramPipes {
             completed: None,
             is_mute: false,
             unreadable: Unreadable::default(),
-            stalled_at: 0,
+            accepted_at_check: 0,
             scratch: Vec::new(),
         }
     }
@@ -236,10 +236,10 @@ impl ProgramPipes {
     }
 
     /// Sends the first message of the handshake to a program that requires one.
-    pub(super) fn greet(&mut self, io: &mut Context<'_>) {
+    pub(super) fn start_handshake(&mut self, io: &mut Context<'_>) {
         let mut out = Vec::new();
         if let Some(tags) = &mut self.tags {
-            tags.greet(&mut out);
+            tags.start_handshake(&mut out);
             let written = self.write(io, &out);
             debug_assert!(written.is_ok(), "it has no line feed");
         }
@@ -258,7 +258,7 @@ impl ProgramPipes {
         if let Some(reset) = &mut self.reset {
             reset.handle_sent(meta.is_reset);
         }
-        if let Some(finder) = &mut self.carried
+        if let Some(finder) = &mut self.match_finder
             && let Err(text) = finder.check(&body)
         {
             let outcome = Outcome::ended(Cause::Record, Phase::Work, text);
@@ -304,7 +304,7 @@ impl ProgramPipes {
                     Some(Outcome::ended(Cause::Record, Phase::Work, unframable.message()))
                 }
                 Ok(range) if outgoing == Outgoing::Notification => {
-                    self.asked_at.get_or_insert(range.start);
+                    self.first_request_at.get_or_insert(range.start);
                     self.notify(
                         io,
                         worker,
@@ -316,7 +316,7 @@ impl ProgramPipes {
                     return;
                 }
                 Ok(range) => {
-                    self.asked_at.get_or_insert(range.start);
+                    self.first_request_at.get_or_insert(range.start);
                     self.add_in_flight(io, id, ((body, original), meta, named), range, deadline);
                     self.scratch = rewritten;
                     return;
@@ -340,7 +340,7 @@ impl ProgramPipes {
         range: Range<u64>,
         deadline: Duration,
     ) {
-        let first = !self.is_owing();
+        let first = !self.owes_reply();
         if let Some(alignment) = &mut self.alignment {
             alignment.handle_sent(io.now(), first);
         }
@@ -369,11 +369,11 @@ impl ProgramPipes {
     /// Sets the deadline of the oldest request, and the deadline of a program that writes nothing at all. Time spent
     /// waiting for a slow client does not count.
     pub(super) fn arm(&self, io: &mut Context<'_>, deadline: Duration) {
-        if let (Some(output), None) = (self.output, self.held) {
+        if let (Some(output), None) = (self.output, self.read_pause) {
             let oldest = self.in_flight.oldest();
             let at = oldest.and_then(|flight| answer_by(flight.dispatched, deadline));
             let checked_at = oldest.is_none().then(|| self.checked_at(io.now())).flatten();
-            let at = at.into_iter().chain(self.patience_ends(deadline)).chain(checked_at);
+            let at = at.into_iter().chain(self.next_silence_check(deadline)).chain(checked_at);
             let at = at.chain(self.closed_until).min();
             io.deadline(output, ANSWER, at);
             if let Some(limit) = self.times.first_byte {
@@ -445,7 +445,7 @@ impl ProgramPipes {
             // Zero, if the input has just ended and its end was not reported yet.
             self.offered += after.saturating_sub(before) as u64;
             if let (Some(limit), true) = (self.times.write_stall, before == 0 && after > 0) {
-                self.stalled_at = start;
+                self.accepted_at_check = start;
                 io.deadline_in(input, STALL, limit);
             }
         }
@@ -495,7 +495,7 @@ impl ProgramPipes {
     }
 
     /// Handles that the pool has a new configuration, or that another of its programs wrote unsolicited output.
-    pub(super) fn handle_alignment(&mut self, config: &ProgramConfig, known: Known) {
+    pub(super) fn handle_alignment(&mut self, config: &ProgramConfig, known: PoolAlignment) {
         if let (Some(alignment), Some(mode)) = (&mut self.alignment, config.alignment) {
             alignment.handle_mode(mode, known.is_strict);
         }
@@ -503,8 +503,8 @@ impl ProgramPipes {
 
     /// Handles unsolicited output: returns the replies that may belong to other requests. Returns `None` if alignment
     /// is not checked.
-    pub(super) fn found_out(&mut self) -> Option<Suspects> {
-        self.alignment.as_mut().filter(|it| it.is_on()).map(Alignment::found_out)
+    pub(super) fn take_suspects(&mut self) -> Option<Suspects> {
+        self.alignment.as_mut().filter(|it| it.is_on()).map(Alignment::take_suspects)
     }
 
     /// Whether it is a session program without framing.
@@ -519,18 +519,18 @@ impl ProgramPipes {
 
     /// Whether it was given a request, now that its input is closed. Unless `has_started`, it must have read a part of
     /// the request; otherwise it is unknown whether it read any.
-    pub(super) fn was_given_a_request(&self, has_started: bool) -> bool {
+    pub(super) fn has_received_request(&self, has_started: bool) -> bool {
         let taken = if has_started { self.accepted_at_close } else { self.read_at_close };
-        self.asked_at.is_some_and(|at| at < taken)
+        self.first_request_at.is_some_and(|at| at < taken)
     }
 
-    pub(super) fn is_owing(&self) -> bool {
+    pub(super) fn owes_reply(&self) -> bool {
         self.in_flight() > 0
     }
 
     /// Whether it has neither requests nor notifications in flight.
     pub(super) fn is_idle(&self) -> bool {
-        !self.is_owing() && self.notices.is_empty()
+        !self.owes_reply() && self.pending_notifications.is_empty()
     }
 
     pub(super) fn in_flight(&self) -> usize {

@@ -21,7 +21,7 @@ use flow::request_meta::RequestMeta;
 use flow::stream_owner::{Pipe, StreamOwner, StreamPurpose, WorkerTimer};
 
 /// The minimum time between two measurements of a program's memory.
-const LOOK: Duration = Duration::from_secs(1);
+const MEMORY_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -34,7 +34,7 @@ pub(super) enum Phase {
     /// Its input is closed, and the grace period runs.
     Ending,
     /// SIGTERM was sent, and the grace period runs again.
-    Told,
+    Terminating,
     /// It was killed.
     Killed,
 }
@@ -63,14 +63,14 @@ pub(super) struct Program {
     /// Whether the daemon decided to end it, and not because of a fault of the program.
     pub(super) expected: bool,
     /// Whether the connection of a session program is gone, and the program was not reset since.
-    pub(super) is_left: bool,
+    pub(super) is_orphaned: bool,
     /// The client whose request was sent to it last.
     pub(super) asker: Option<u64>,
     /// Whether it was reported that it has answered a request.
     pub(super) is_proven: bool,
     pub(super) served: u64,
     /// The time of the last memory measurement.
-    pub(super) looked_at: Option<Instant>,
+    pub(super) memory_checked_at: Option<Instant>,
     /// What its clients receive when it ends.
     pub(super) last_words: ExitMessage,
     /// Which clients may see its output.
@@ -80,13 +80,13 @@ pub(super) struct Program {
 impl Program {
     /// Starts to accept requests.
     pub(super) fn serve(&mut self, io: &mut Context<'_>, events: &mut Vec<BackendEvent>) {
-        self.settle_in(io);
+        self.finish_start(io);
         events.push(BackendEvent::Started { worker: self.worker });
     }
 
     /// Reads the output of a program that serves HTTP. The program is ready when it accepts connections. Its standard
     /// input is at end of file from the start.
-    pub(super) fn listen_to(&mut self, io: &mut Context<'_>, pipes: Pipes) {
+    pub(super) fn adopt_log_pipes(&mut self, io: &mut Context<'_>, pipes: Pipes) {
         let Pipes { stdin: _, stdout, stderr } = pipes;
         let mut adopt = |pipe| io.adopt(Fd::from(pipe), Direction::In, StreamLimits::default());
         let (output, error) = (adopt(stdout), adopt(stderr));
@@ -106,10 +106,10 @@ impl Program {
     /// nor violated its framing.
     pub(super) fn is_expected(&self) -> bool {
         let is_well = match self.killed_for {
-            Some(fault) => !matches!(fault, Fault::Broken(_) | Fault::BrokenForSomebody(_)),
+            Some(fault) => !matches!(fault, Fault::Broken(_) | Fault::BrokenUnattributed(_)),
             None => self.has_exited_well(),
         };
-        self.expected || self.is_left && is_well
+        self.expected || self.is_orphaned && is_well
     }
 
     pub(super) fn has_exited_well(&self) -> bool {
@@ -125,7 +125,7 @@ impl Program {
     }
 
     /// Ends the start phase.
-    pub(super) fn settle_in(&mut self, io: &mut Context<'_>) {
+    pub(super) fn finish_start(&mut self, io: &mut Context<'_>) {
         self.phase = Phase::Serving;
         if let Some(timer) = self.timer.take() {
             io.cancel_timer(timer);
@@ -141,16 +141,16 @@ impl Program {
         self.arm(io, grace);
     }
 
-    pub(super) fn look_at_memory(
+    pub(super) fn check_memory(
         &mut self,
         now: Instant,
         system: &System,
         events: &mut Vec<BackendEvent>,
     ) {
-        if self.looked_at.is_some_and(|at| now.duration_since(at) < LOOK) {
+        if self.memory_checked_at.is_some_and(|at| now.duration_since(at) < MEMORY_INTERVAL) {
             return;
         }
-        self.looked_at = Some(now);
+        self.memory_checked_at = Some(now);
         if let Some(bytes) = self.pid.and_then(|pid| system.spawner.resident(pid)) {
             events.push(BackendEvent::Memory { worker: self.worker, bytes });
         }
@@ -225,7 +225,7 @@ impl Program {
         let tail = self.tail();
         let ran = self.since.map(|since| now.saturating_duration_since(since));
         let killed_for = self.killed_for.map(Fault::as_str);
-        trouble::of_end(self.last_words, ran, (&self.exit_text(), killed_for), &tail)
+        trouble::from_exit(self.last_words, ran, (&self.exit_text(), killed_for), &tail)
     }
 
     /// Returns its exit status as text, if that is known.

@@ -25,7 +25,7 @@ pub(super) struct Stderr {
     written: u32,
     tail: VecDeque<u8>,
     /// The total number of bytes received.
-    said: u64,
+    received: u64,
     /// Bytes of the stream that were offered and not consumed. They are offered again.
     held: usize,
 }
@@ -38,7 +38,7 @@ impl Default for Stderr {
             window: None,
             written: 0,
             tail: VecDeque::new(),
-            said: 0,
+            received: 0,
             held: 0,
         }
     }
@@ -78,7 +78,7 @@ impl Stderr {
 
     /// Keeps the last bytes received, for the log and for the requests of a program that dies.
     fn keep(&mut self, new: &[u8]) {
-        self.said += new.len() as u64;
+        self.received += new.len() as u64;
         let new = &new[new.len().saturating_sub(TAIL_MAX)..];
         let beyond = (self.tail.len() + new.len()).saturating_sub(TAIL_MAX);
         self.tail.drain(..beyond);
@@ -86,8 +86,8 @@ impl Stderr {
     }
 
     /// Returns the total number of bytes received.
-    pub(super) const fn said(&self) -> u64 {
-        self.said
+    pub(super) const fn received(&self) -> u64 {
+        self.received
     }
 
     /// Returns the last 8 KiB, as text.
@@ -98,7 +98,7 @@ impl Stderr {
     /// Returns the part of the kept bytes that came after the first `bytes` bytes.
     pub(super) fn tail_after(&mut self, bytes: u64) -> String {
         let kept = self.tail.len();
-        let new = usize::try_from(self.said.saturating_sub(bytes)).unwrap_or(usize::MAX);
+        let new = usize::try_from(self.received.saturating_sub(bytes)).unwrap_or(usize::MAX);
         let tail = &self.tail.make_contiguous()[kept - new.min(kept)..];
         String::from_utf8_lossy(tail).trim_end().to_owned()
     }
@@ -140,13 +140,13 @@ mod tests {
     fn the_end_of_what_was_said_is_kept_and_where_it_began() {
         let mut stderr = Stderr::default();
         stderr.keep(b"of one client\n");
-        let before = stderr.said();
+        let before = stderr.received();
         assert_eq!(stderr.tail_after(before), "");
         stderr.keep(b"of another\n");
         assert_eq!(stderr.tail_after(before), "of another");
         assert_eq!(stderr.tail(), "of one client\nof another");
         stderr.keep(&[b'x'; TAIL_MAX + 1]);
         assert_eq!(stderr.tail_after(before), "x".repeat(TAIL_MAX));
-        assert_eq!(stderr.tail_after(stderr.said() - 3), "xxx");
+        assert_eq!(stderr.tail_after(stderr.received() - 3), "xxx");
     }
 }

@@ -48,14 +48,14 @@ impl Programs {
     /// expected unless it fails, until the program is reset.
     pub(crate) fn leave(&mut self, worker: WorkerId, gone: bool, replaced: bool) {
         let Some(program) = self.find(worker) else { return };
-        program.is_left |= gone;
+        program.is_orphaned |= gone;
         if let Some(pipes) = program.pipes.as_mut() {
             pipes.leave(replaced);
         }
     }
 
     /// Kills a program whose output is not valid.
-    pub(super) fn condemn(
+    pub(super) fn kill_for_output(
         &mut self,
         io: &mut Context<'_>,
         worker: WorkerId,
@@ -67,7 +67,7 @@ impl Programs {
         let name = program.name.clone();
         let fault = match said {
             ProgramOutput::Fine | ProgramOutput::Ready => return,
-            ProgramOutput::Unasked(frame) => {
+            ProgramOutput::Unsolicited(frame) => {
                 let hint = match program.served {
                     0 => "; if it is a greeting, set `ready = \"line\"`",
                     _ => "",
@@ -80,16 +80,16 @@ impl Programs {
                 tracing::warn!(worker = name, "does not keep to its framing: {text}");
                 // If replies arrive in any order, the invalid output may belong to any of the requests.
                 match program.pipes.as_ref().is_some_and(ProgramPipes::is_tagged) {
-                    true => Fault::BrokenForSomebody(text),
+                    true => Fault::BrokenUnattributed(text),
                     false => Fault::Broken(text),
                 }
             }
-            ProgramOutput::TooLongForSomebody => {
+            ProgramOutput::TooLongUnattributed => {
                 tracing::warn!(
                     worker = name,
                     "a reply without an id that could be read is longer than reply_max"
                 );
-                Fault::TooLongForSomebody
+                Fault::TooLongUnattributed
             }
             ProgramOutput::TooLong => {
                 tracing::warn!(worker = name, "its reply is longer than reply_max");
@@ -97,9 +97,9 @@ impl Programs {
             }
         };
         let is_reset = program.pipes.as_ref().is_some_and(ProgramPipes::is_reset);
-        let is_unasked = matches!(said, ProgramOutput::Unasked(_));
+        let is_unasked = matches!(said, ProgramOutput::Unsolicited(_));
         let pipes = program.pipes.as_mut().filter(|_| is_unasked);
-        let suspects = pipes.and_then(ProgramPipes::found_out);
+        let suspects = pipes.and_then(ProgramPipes::take_suspects);
         program.kill(io, system, fault, events);
         if is_reset {
             events.push(BackendEvent::SpokeAfterReset);
@@ -117,7 +117,7 @@ impl Programs {
             let Suspects { count, requests } = suspects;
             events.push(BackendEvent::Suspect { count, requests });
             self.known.is_strict = true;
-            self.tell_alignment();
+            self.apply_alignment();
         }
     }
 

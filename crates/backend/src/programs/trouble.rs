@@ -9,12 +9,12 @@ use super::fault::last_line;
 use flow::backend_event::Trouble;
 
 /// Describes a program that could not be started.
-pub(super) fn of_start(words: ExitMessage, error: &StartError) -> Trouble {
+pub(super) fn from_start(words: ExitMessage, error: &StartError) -> Trouble {
     Trouble { kind: shown(words, error.kind()), detail: error.to_string() }
 }
 
 /// Describes a program that ended: how long it ran, its exit status or why it was killed, and the end of its output.
-pub(super) fn of_end(
+pub(super) fn from_exit(
     words: ExitMessage,
     ran: Option<Duration>,
     (exit, killed_for): (&str, Option<&'static str>),
@@ -54,22 +54,22 @@ mod tests {
     fn clients_are_told_the_kind_and_operators_the_rest() {
         let path = Some("/home/me/bin".to_owned());
         let missing = StartError::NotFound { program: "tool".to_owned(), path };
-        let trouble = of_start(ExitMessage::Tail, &missing);
+        let trouble = from_start(ExitMessage::Tail, &missing);
         assert_eq!(trouble.kind, "the program was not found");
         assert!(trouble.detail.contains("tool") && trouble.detail.contains("/home/me/bin"));
         let said = "connected\npassword is \u{1b}secret\n";
         let ran = Some(Duration::from_millis(20));
-        let ended = of_end(ExitMessage::Auto, ran, ("exit code 3", None), said);
+        let ended = from_exit(ExitMessage::Auto, ran, ("exit code 3", None), said);
         assert_eq!(ended.kind, "the program ended after 20 ms (exit code 3)");
         assert_eq!(
             ended.detail,
             r"the program ended after 20 ms (exit code 3); it said last: password is \u{1b}secret"
         );
         let ran = Some(Duration::from_secs(75));
-        let late = of_end(ExitMessage::Line, ran, ("signal 9", Some("deadline")), "");
+        let late = from_exit(ExitMessage::Line, ran, ("signal 9", Some("deadline")), "");
         assert_eq!(late.kind, "the program was killed after 75 s (deadline)");
         assert_eq!(late.detail, late.kind);
-        let silent = of_end(ExitMessage::Off, None, ("exit code 3", None), said);
+        let silent = from_exit(ExitMessage::Off, None, ("exit code 3", None), said);
         assert_eq!(silent.kind, "");
         assert!(silent.detail.starts_with("the program ended (exit code 3); it said last: "));
     }

@@ -94,7 +94,7 @@ impl Backend for SpawnedHttp {
     }
 
     fn address(&self, worker: WorkerId) -> Option<&Address> {
-        self.home(worker)
+        self.server_address(worker)
     }
 
     fn is_starting(&self, worker: WorkerId) -> bool {

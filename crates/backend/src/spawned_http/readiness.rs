@@ -76,7 +76,7 @@ impl Readiness {
     fn connect(&mut self, io: &mut Context<'_>) {
         let stream = io.connect(&self.address, StreamLimits::default());
         self.trying = Some(stream);
-        let purpose = StreamPurpose::Trial(self.worker);
+        let purpose = StreamPurpose::ReadinessCheck(self.worker);
         io.set_key(stream, StreamOwner::Worker { pool: self.pool, purpose }.key());
     }
 
@@ -112,7 +112,7 @@ impl Readiness {
         }
         self.made.retain(|made| *made != stream);
         if self.trying.is_none() && self.timer.is_none() {
-            let key = WorkerTimer::Trial(self.worker).key(self.pool);
+            let key = WorkerTimer::ReadinessCheck(self.worker).key(self.pool);
             self.timer = Some(io.timer_of(key, io.now() + self.pause));
             self.pause = (self.pause * 2).min(PAUSE_LAST);
         }

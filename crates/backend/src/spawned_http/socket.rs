@@ -11,13 +11,13 @@ use spawn::{ProgramAddress, ProgramSocket, SocketKind, Spawn};
 use crate::programs::LaunchOptions;
 
 /// The sockets of the programs of one pool.
-pub(super) struct Homes {
+pub(super) struct ProgramSockets {
     socket: HttpSocket,
     arguments: Vec<String>,
     kept: ByWorker<Option<ProgramSocket>>,
 }
 
-impl Homes {
+impl ProgramSockets {
     pub(super) fn new(socket: HttpSocket, arguments: Vec<String>) -> Self {
         Self { socket, arguments, kept: ByWorker::default() }
     }
@@ -37,16 +37,17 @@ impl Homes {
         worker: WorkerId,
         spawner: &mut dyn Spawn,
     ) -> io::Result<(Address, LaunchOptions)> {
-        let mut home = spawner.program_socket(match self.socket {
+        let mut program_socket = spawner.program_socket(match self.socket {
             HttpSocket::Inherited => SocketKind::Inherited,
             HttpSocket::Path => SocketKind::Path,
             HttpSocket::Port => SocketKind::Port,
         })?;
-        let mut options = LaunchOptions { socket: home.socket.take(), ..LaunchOptions::default() };
-        let address = match &home.at {
+        let mut options =
+            LaunchOptions { socket: program_socket.socket.take(), ..LaunchOptions::default() };
+        let address = match &program_socket.at {
             ProgramAddress::Path(path) => {
                 if options.socket.is_none() {
-                    let text = home.path.as_ref().unwrap_or(path).display().to_string();
+                    let text = program_socket.path.as_ref().unwrap_or(path).display().to_string();
                     self.add_to_launch(&mut options, "{socket}", "ROADSTEAD_SOCKET", text);
                 }
                 Address::Unix(path.clone())
@@ -56,7 +57,7 @@ impl Homes {
                 Address::Internet(SocketAddr::from((Ipv4Addr::LOCALHOST, *port)))
             }
         };
-        *self.kept.at(worker) = Some(home);
+        *self.kept.at(worker) = Some(program_socket);
         Ok((address, options))
     }
 
@@ -114,24 +115,24 @@ mod tests {
     #[test]
     fn a_program_is_told_of_its_home_by_words_and_variables() {
         let arguments = vec!["-b".to_owned(), "unix:{socket}".to_owned(), "{port}".to_owned()];
-        let mut homes = Homes::new(HttpSocket::Path, arguments.clone());
-        let (address, options) = homes.make(worker(3), &mut Given).unwrap();
+        let mut sockets = ProgramSockets::new(HttpSocket::Path, arguments.clone());
+        let (address, options) = sockets.make(worker(3), &mut Given).unwrap();
         assert_eq!(address, Address::Unix(PathBuf::from("/r/1")));
         assert_eq!(options.env, [("ROADSTEAD_SOCKET".to_owned(), "/r/1".to_owned())]);
         assert_eq!(options.arguments.unwrap()[1..], ["unix:/r/1", "{port}"]);
 
-        homes.handle_config(HttpSocket::Port, arguments);
-        let (address, options) = homes.make(worker(0), &mut Given).unwrap();
+        sockets.handle_config(HttpSocket::Port, arguments);
+        let (address, options) = sockets.make(worker(0), &mut Given).unwrap();
         assert_eq!(address, Address::Internet(([127, 0, 0, 1], 80).into()));
         assert_eq!(options.env, [("PORT".to_owned(), "80".to_owned())]);
         assert_eq!(options.arguments.unwrap()[1..], ["unix:{socket}", "80"]);
 
-        homes.handle_config(HttpSocket::Inherited, Vec::new());
-        let (_, options) = homes.make(worker(0), &mut Given).unwrap();
+        sockets.handle_config(HttpSocket::Inherited, Vec::new());
+        let (_, options) = sockets.make(worker(0), &mut Given).unwrap();
         assert!(options.socket.is_some() && options.arguments.is_none() && options.env.is_empty());
-        assert_eq!(homes.kept.values().flatten().count(), 2);
-        homes.leave(worker(0));
-        homes.leave(worker(9));
-        assert_eq!(homes.kept.values().flatten().count(), 1);
+        assert_eq!(sockets.kept.values().flatten().count(), 2);
+        sockets.leave(worker(0));
+        sockets.leave(worker(9));
+        assert_eq!(sockets.kept.values().flatten().count(), 1);
     }
 }

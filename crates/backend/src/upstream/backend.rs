@@ -78,7 +78,7 @@ impl Backend for Upstream {
     }
 
     fn release_idle(&mut self, io: &mut Context<'_>, worker: WorkerIndex) {
-        self.spare(io, worker);
+        self.close_idle_for_shard(io, worker);
     }
 
     fn close_one_idle(&mut self, io: &mut Context<'_>) -> bool {

@@ -35,7 +35,7 @@ pub struct UpstreamConfig {
     /// fails.
     pub checked: bool,
     /// Whether the servers are programs that the daemon starts.
-    pub is_hosted: bool,
+    pub is_spawned_http: bool,
     /// Whether this is a member shard. The owner shard then handles failed connections.
-    pub is_branch: bool,
+    pub is_member_shard: bool,
 }

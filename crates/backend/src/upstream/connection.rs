@@ -6,7 +6,7 @@ use exchange::{Cause, RequestId, Slice, WorkerId};
 use wire::http1::{Body, HeadScan, Limits, Method, Refusal, RequestInfo, Upgrades};
 
 use super::fault::Fault;
-use super::retry::{Declared, Reached};
+use super::retry::{Reached, RetryRules};
 use flow::backend_event::BackendEvent;
 use flow::payload::{Payload, Request};
 use flow::reply_head::BoxedReplyHead;
@@ -30,7 +30,7 @@ pub(super) enum Step {
         keep: bool,
     },
     /// The server has closed its direction of a tunnel.
-    SaidAll(RequestId),
+    ServerHalfClosed(RequestId),
     /// The server sent bytes without a request. `is_closing_response`: an allowed response before it closes the connection.
     Unrequested {
         is_closing_response: bool,
@@ -82,7 +82,7 @@ pub(super) struct ActiveRequest {
     has_body: bool,
     keep: bool,
     /// Whether the server has closed its direction of a tunnel.
-    said_all: bool,
+    server_half_closed: bool,
 }
 
 impl ActiveRequest {
@@ -106,7 +106,7 @@ pub(super) struct Connection {
     pub(super) worker: WorkerId,
     pub(super) flight: Option<ActiveRequest>,
     /// Whether the server has a different address now. The connection is then not kept.
-    pub(super) leaves: bool,
+    pub(super) address_changed: bool,
     connecting: bool,
 }
 
@@ -128,7 +128,7 @@ const fn may_leave_body(status: u16) -> bool {
 
 impl Connection {
     pub(super) fn new(stream: StreamId, worker: WorkerId) -> Self {
-        Self { stream, worker, flight: None, leaves: false, connecting: true }
+        Self { stream, worker, flight: None, address_changed: false, connecting: true }
     }
 
     pub(super) const fn is_connecting(&self) -> bool {
@@ -150,7 +150,7 @@ impl Connection {
             && io.queued(self.stream) == 0;
         match flight.reply {
             _ if is_untaken => Some(Cause::Stalled),
-            _ if self.is_tunnel() => (!self.both_have_ended()).then_some(Cause::Overtime),
+            _ if self.is_tunnel() => (!self.is_fully_closed()).then_some(Cause::Overtime),
             _ => is_unsaid.then_some(Cause::Incomplete),
         }
     }
@@ -224,7 +224,7 @@ impl Connection {
             interim: 0,
             has_body,
             keep,
-            said_all: false,
+            server_half_closed: false,
         });
         // Until the connection is established, the request and its body may go to another server.
         if meta.more && !self.connecting {
@@ -259,13 +259,13 @@ impl Connection {
     }
 
     /// Whether both directions of a tunnel are closed.
-    pub(super) fn both_have_ended(&self) -> bool {
-        self.flight.as_ref().is_some_and(|flight| flight.said_all && !flight.meta.more)
+    pub(super) fn is_fully_closed(&self) -> bool {
+        self.flight.as_ref().is_some_and(|flight| flight.server_half_closed && !flight.meta.more)
     }
 
     /// Whether the server has closed its direction of a tunnel.
-    pub(super) fn has_said_all(&self) -> bool {
-        self.flight.as_ref().is_some_and(|flight| flight.said_all)
+    pub(super) fn has_server_half_closed(&self) -> bool {
+        self.flight.as_ref().is_some_and(|flight| flight.server_half_closed)
     }
 
     pub(super) fn pause_reply(&mut self, io: &mut Context<'_>, hold: bool) {
@@ -282,11 +282,11 @@ impl Connection {
     /// Returns how far the request has come. It must be called before the stream is closed.
     pub(super) fn reached(&self, io: &Context<'_>) -> Reached {
         match &self.flight {
-            _ if self.connecting => Reached::Nobody,
+            _ if self.connecting => Reached::Unsent,
             Some(flight) if flight.begun => Reached::Reply,
             // All of it is still in the output buffer.
             Some(flight) if io.queued(self.stream) >= flight.written && !flight.passed => {
-                Reached::Nobody
+                Reached::Unsent
             }
             _ => Reached::Server,
         }
@@ -297,7 +297,7 @@ impl Connection {
         &mut self,
         data: &mut Data<'_>,
         limits: &Limits,
-        again: Option<Declared>,
+        again: Option<RetryRules>,
         events: &mut Vec<BackendEvent>,
     ) -> Step {
         let Some(flight) = &mut self.flight else {
@@ -428,8 +428,8 @@ impl Connection {
                 Err(_) => Step::Fault(Fault::Ended),
             },
             Reply::Switched => {
-                flight.said_all = true;
-                Step::SaidAll(flight.id)
+                flight.server_half_closed = true;
+                Step::ServerHalfClosed(flight.id)
             }
         }
     }

@@ -44,11 +44,11 @@ impl Upstream {
             RequestControl::Pause => connection.pause_reply(io, true),
             RequestControl::Resume => {
                 connection.pause_reply(io, false);
-                self.owes_from_now(io, id);
+                self.restart_timeout(io, id);
             }
             RequestControl::Body(part, _) => {
                 let queued = connection.pass(io, part);
-                self.owes_from_now(io, id);
+                self.restart_timeout(io, id);
                 if queued > high {
                     events.push(BackendEvent::BodyWanted { id: request, wanted: false });
                 }

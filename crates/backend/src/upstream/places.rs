@@ -36,7 +36,7 @@ impl Upstream {
         let moved: Vec<WorkerIndex> = moved.map(|(server, _)| server).collect();
         self.config = config;
         for server in moved {
-            self.forget_trust(server);
+            self.reset_reuse_ban(server);
         }
     }
 
@@ -63,7 +63,7 @@ impl Upstream {
                 continue;
             }
             *address = to.clone();
-            self.forget_trust(index);
+            self.reset_reuse_ban(index);
             let Some(server) = self.live.get_mut(index).and_then(Option::as_mut) else { continue };
             let worker = server.worker;
             for id in std::mem::take(&mut server.idle) {
@@ -75,7 +75,7 @@ impl Upstream {
                 else {
                     continue;
                 };
-                connection.leaves = true;
+                connection.address_changed = true;
                 // If the client has already been asked for the body, the request cannot be retried.
                 let whole = connection.flight.as_ref().is_none_or(|flight| !flight.passed);
                 if connection.is_connecting() && whole {
@@ -86,7 +86,7 @@ impl Upstream {
     }
 
     /// Closes the connection to this server that has been idle longest, because another shard needs a connection.
-    pub(crate) fn spare(&mut self, io: &mut Context<'_>, server: WorkerIndex) {
+    pub(crate) fn close_idle_for_shard(&mut self, io: &mut Context<'_>, server: WorkerIndex) {
         let short = self.room.as_ref().is_some_and(|room| room.is_short(server));
         let server = self.live.get(server).and_then(Option::as_ref);
         let resting = server.filter(|_| short).and_then(|server| server.idle.first().copied());
@@ -103,7 +103,7 @@ impl Upstream {
         worker: WorkerId,
         events: &mut Vec<BackendEvent>,
     ) {
-        if !self.config.is_branch {
+        if !self.config.is_member_shard {
             self.retire(io, worker, events);
             return self.try_end(worker, false, events);
         }

@@ -19,10 +19,11 @@ impl Upstream {
         events: &mut Vec<BackendEvent>,
     ) {
         let Some(connection) = self.connection(id) else { return };
-        let (stream, worker, leaves) = (connection.stream, connection.worker, connection.leaves);
+        let (stream, worker, address_changed) =
+            (connection.stream, connection.worker, connection.address_changed);
         let Some(flight) = connection.flight.take() else { return };
         let unsent = io.queued(stream) > 0;
-        self.keep_or_close(io, id, whole && !unsent && !leaves);
+        self.keep_or_close(io, id, whole && !unsent && !address_changed);
         self.budget.spend();
         let meta = RequestMeta { tries: flight.meta.tries.saturating_add(1), ..flight.meta };
         events.push(BackendEvent::RejectedStatus { id: flight.id, status });

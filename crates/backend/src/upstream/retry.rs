@@ -10,7 +10,7 @@ use flow::request_meta::{Effect, RequestMeta, ResponseKind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reached {
     /// Nothing was sent: the connection was not established, or the kernel accepted no byte.
-    Nobody,
+    Unsent,
     /// The kernel accepted bytes of the request, and no part of a reply was forwarded.
     Server,
     /// A head of the reply was forwarded.
@@ -19,16 +19,16 @@ pub(super) enum Reached {
 
 /// The decision about the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Then {
+pub(super) enum RetryDecision {
     /// It is retried.
-    Again,
+    Retry,
     /// It ends.
     End,
 }
 
 /// The retry settings of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Declared {
+pub(super) struct RetryRules {
     pub(super) idempotent: Idempotent,
     /// The maximum number of attempts.
     pub(super) tries: u8,
@@ -36,7 +36,7 @@ pub(super) struct Declared {
     pub(super) on: RetryOn,
 }
 
-impl Declared {
+impl RetryRules {
     pub(super) const fn of(config: &UpstreamConfig) -> Self {
         Self { idempotent: config.idempotent, tries: config.retries.tries, on: config.retries.on }
     }
@@ -65,7 +65,7 @@ impl Declared {
 pub(super) const fn is_retried(fault: &Fault, reached: Reached, on: RetryOn) -> bool {
     match fault {
         Fault::Connect(_) | Fault::ConnectLate | Fault::Taken => on.is_on(RetryFault::Connect),
-        Fault::Ended => matches!(reached, Reached::Nobody) || on.is_on(RetryFault::Reset),
+        Fault::Ended => matches!(reached, Reached::Unsent) || on.is_on(RetryFault::Reset),
         Fault::Late => on.is_on(RetryFault::Timeout),
         Fault::Broken(_) => on.is_on(RetryFault::Invalid),
         Fault::NoDescriptor | Fault::Moved | Fault::Overtime(_) => true,
@@ -73,20 +73,20 @@ pub(super) const fn is_retried(fault: &Fault, reached: Reached, on: RetryOn) -> 
 }
 
 /// Returns the decision. `passed`: parts of the body were forwarded and are not available any more.
-pub(super) fn then(
+pub(super) fn decide(
     reached: Reached,
     passed: bool,
     meta: RequestMeta,
-    declared: Declared,
+    declared: RetryRules,
     budget: bool,
-) -> Then {
+) -> RetryDecision {
     let safe = match reached {
         // The queue timeout limits these attempts.
-        Reached::Nobody => true,
+        Reached::Unsent => true,
         Reached::Server => declared.allows(meta) && budget,
         Reached::Reply => false,
     };
-    if safe && !passed { Then::Again } else { Then::End }
+    if safe && !passed { RetryDecision::Retry } else { RetryDecision::End }
 }
 
 /// The retry budget: a share of the requests, and a reserve.
@@ -130,18 +130,23 @@ mod tests {
         reached: Reached,
         passed: bool,
         meta: RequestMeta,
-        declared: Declared,
+        declared: RetryRules,
         budget: bool,
     ) -> &'static str {
-        if then(reached, passed, meta, declared, budget) == Then::Again { "again " } else { "end " }
+        if decide(reached, passed, meta, declared, budget) == RetryDecision::Retry {
+            "again "
+        } else {
+            "end "
+        }
     }
 
     #[test]
     fn the_whole_table() {
         let Retries { tries, .. } = Retries::default();
-        let declared = Declared { idempotent: Idempotent::Methods, tries, on: RetryOn::default() };
+        let declared =
+            RetryRules { idempotent: Idempotent::Methods, tries, on: RetryOn::default() };
         let mut table = String::new();
-        for reached in [Reached::Nobody, Reached::Server, Reached::Reply] {
+        for reached in [Reached::Unsent, Reached::Server, Reached::Reply] {
             for (effect, passed, before, budget) in [
                 (Effect::Once, false, 0, true),
                 (Effect::Unknown, false, 0, true),
@@ -172,10 +177,10 @@ mod tests {
                 (Effect::None, ResponseKind::Switch(wire::Upgrades::default())),
             ] {
                 let meta = RequestMeta { effect, expects, ..RequestMeta::default() };
-                let declared = Declared { idempotent, tries: 3, on: RetryOn::default() };
+                let declared = RetryRules { idempotent, tries: 3, on: RetryOn::default() };
                 table += word(Reached::Server, false, meta, declared, true);
                 // A request that reached no server may always be sent again.
-                assert_eq!(word(Reached::Nobody, false, meta, declared, true), "again ");
+                assert_eq!(word(Reached::Unsent, false, meta, declared, true), "again ");
             }
             table += "\n";
         }
@@ -202,10 +207,10 @@ mod tests {
             let faults = [refused(), Fault::ConnectLate, Fault::Ended, Fault::Late, broken];
             let made = faults.map(|fault| is_retried(&fault, Reached::Server, on));
             assert_eq!(made, expected, "{on:?}");
-            assert!(is_retried(&Fault::Ended, Reached::Nobody, on), "an idle connection had ended");
+            assert!(is_retried(&Fault::Ended, Reached::Unsent, on), "an idle connection had ended");
         }
         let meta = RequestMeta { effect: Effect::Once, ..RequestMeta::default() };
-        let of = |idempotent| Declared { idempotent, tries: 2, on: words(&["503"]) };
+        let of = |idempotent| RetryRules { idempotent, tries: 2, on: words(&["503"]) };
         assert!(of(Idempotent::Methods).allows_after(503, meta));
         assert!(!of(Idempotent::Methods).allows_after(502, meta));
         assert!(!of(Idempotent::Safe).allows_after(503, meta));
@@ -219,11 +224,11 @@ mod tests {
     fn a_request_that_may_be_tried_once_is_never_tried_again() {
         let meta = RequestMeta::default();
         let on = RetryOn::default();
-        let declared = |tries| Declared { idempotent: Idempotent::All, tries, on };
-        assert_eq!(then(Reached::Server, false, meta, declared(1), true), Then::End);
-        assert_eq!(then(Reached::Nobody, false, meta, declared(1), true), Then::Again);
+        let declared = |tries| RetryRules { idempotent: Idempotent::All, tries, on };
+        assert_eq!(decide(Reached::Server, false, meta, declared(1), true), RetryDecision::End);
+        assert_eq!(decide(Reached::Unsent, false, meta, declared(1), true), RetryDecision::Retry);
         let last = RequestMeta { tries: 254, ..meta };
-        assert_eq!(then(Reached::Server, false, last, declared(255), true), Then::End);
+        assert_eq!(decide(Reached::Server, false, last, declared(255), true), RetryDecision::End);
     }
 
     #[test]

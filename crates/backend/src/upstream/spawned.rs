@@ -10,13 +10,13 @@ use flow::backend_event::BackendEvent;
 
 impl Upstream {
     /// Sets the address and the display name of a worker.
-    pub(crate) fn settle_at(&mut self, worker: WorkerId, address: event::Address, shown: &str) {
+    pub(crate) fn set_address(&mut self, worker: WorkerId, address: event::Address, shown: &str) {
         let nowhere = || (event::Address::Unix(std::path::PathBuf::new()), String::new());
         *self.config.addresses.at_with(worker, nowhere) = (address, shown.to_owned());
     }
 
     /// Returns the address of a worker.
-    pub(crate) fn home(&self, worker: WorkerId) -> Option<&event::Address> {
+    pub(crate) fn server_address(&self, worker: WorkerId) -> Option<&event::Address> {
         self.config.addresses.get(worker).map(|(address, _)| address)
     }
 
@@ -39,7 +39,7 @@ impl Upstream {
         flight: Option<ActiveRequest>,
         events: &mut Vec<BackendEvent>,
     ) {
-        if !std::mem::replace(&mut self.has_crowded, true) {
+        if !std::mem::replace(&mut self.full_backlog_logged, true) {
             let program = self.address(worker);
             tracing::warn!(
                 worker = program,
@@ -51,21 +51,21 @@ impl Upstream {
         {
             events.push(BackendEvent::Retry { id, payload, meta, failed: None });
         }
-        self.crowded.push(worker);
+        self.full_backlogs.push(worker);
     }
 
     /// Whether slots remain in use because backlogs were full.
-    pub(crate) const fn is_crowded(&self) -> bool {
-        !self.crowded.is_empty()
+    pub(crate) const fn has_full_backlog(&self) -> bool {
+        !self.full_backlogs.is_empty()
     }
 
     /// Removes and returns the worker of one of these slots.
-    pub(crate) fn next_crowded(&mut self) -> Option<WorkerId> {
-        self.crowded.pop()
+    pub(crate) fn next_full_backlog(&mut self) -> Option<WorkerId> {
+        self.full_backlogs.pop()
     }
 
     /// Releases such a slot: the backlog may have space again.
-    pub(crate) fn try_crowded(&mut self, worker: WorkerId, events: &mut Vec<BackendEvent>) {
+    pub(crate) fn retry_full_backlog(&mut self, worker: WorkerId, events: &mut Vec<BackendEvent>) {
         self.release(worker, false, events);
     }
 
@@ -88,9 +88,9 @@ impl Upstream {
         events: &mut Vec<BackendEvent>,
     ) {
         self.retire(io, worker, events);
-        let before = self.crowded.len();
-        self.crowded.retain(|crowded| *crowded != worker);
-        for _ in self.crowded.len()..before {
+        let before = self.full_backlogs.len();
+        self.full_backlogs.retain(|full_backlogs| *full_backlogs != worker);
+        for _ in self.full_backlogs.len()..before {
             self.release(worker, false, events);
         }
         for id in self.connections.places().into_iter().map(ConnectionId) {

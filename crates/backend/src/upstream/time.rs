@@ -3,16 +3,16 @@
 use event::{Context, DeadlineName};
 
 use super::fault::Fault;
-use super::{ConnectionId, LINK, Upstream};
+use super::{ConnectionId, STEP, Upstream};
 use flow::backend_event::BackendEvent;
 
 impl Upstream {
     /// Restarts the timeout for the next action of the server.
-    pub(super) fn owes_from_now(&mut self, io: &mut Context<'_>, id: ConnectionId) {
+    pub(super) fn restart_timeout(&mut self, io: &mut Context<'_>, id: ConnectionId) {
         let (deadline, between) = (self.config.deadline, self.config.between);
         if let Some(connection) = self.connection(id) {
             let time = if connection.has_answered() { between } else { deadline };
-            io.deadline_in(connection.stream, LINK, time);
+            io.deadline_in(connection.stream, STEP, time);
         }
     }
 
@@ -27,8 +27,8 @@ impl Upstream {
         if connection.flight.is_none() {
             return self.close(io, id);
         }
-        if name == LINK && connection.waits_for_client(io) {
-            return self.owes_from_now(io, id);
+        if name == STEP && connection.waits_for_client(io) {
+            return self.restart_timeout(io, id);
         }
         let fault = match connection.owed_by_client(io) {
             _ if connection.is_connecting() => Fault::ConnectLate,

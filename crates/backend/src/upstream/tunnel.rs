@@ -8,7 +8,7 @@ use flow::backend_event::BackendEvent;
 
 impl Upstream {
     /// Handles that the server has closed its direction.
-    pub(super) fn said_all(
+    pub(super) fn server_half_closed(
         &mut self,
         io: &mut Context<'_>,
         id: ConnectionId,
@@ -27,10 +27,10 @@ impl Upstream {
         events: &mut Vec<BackendEvent>,
     ) {
         let Some(connection) = self.connection(id) else { return };
-        if connection.both_have_ended() && io.queued(connection.stream) == 0 {
+        if connection.is_fully_closed() && io.queued(connection.stream) == 0 {
             return self.whole(io, id, Slice::default(), false, events);
         }
-        self.owes_from_now(io, id);
+        self.restart_timeout(io, id);
     }
 
     /// Like [`Self::close`], but a tunnel is reset, also before its 101 has arrived, so that the server does not

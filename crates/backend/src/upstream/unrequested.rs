@@ -12,7 +12,7 @@ use flow::backend_event::BackendEvent;
 
 impl Upstream {
     /// Resets the state of an index that is reassigned to another server.
-    pub(super) fn forget_trust(&mut self, server: WorkerIndex) {
+    pub(super) fn reset_reuse_ban(&mut self, server: WorkerIndex) {
         let reports = self.room.as_ref().map_or(0, |room| room.reports(server));
         *self.reuse_ban.at(server) = ReuseBan { reports, ..ReuseBan::default() };
     }
@@ -29,7 +29,7 @@ impl Upstream {
     }
 
     /// Handles that a server sent bytes without a request.
-    pub(super) fn distrust_replies(
+    pub(super) fn ban_reuse(
         &mut self,
         io: &mut Context<'_>,
         worker: WorkerId,

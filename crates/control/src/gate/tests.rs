@@ -15,7 +15,7 @@ fn gate(anonymous: bool) -> Arc<Gate> {
         token: Some(token),
         anonymous,
         user: 1000,
-        by_permissions: false,
+        group_has_access: false,
         bodies: Semaphore::new(BODIES_MAX),
         audit: Arc::default(),
     })

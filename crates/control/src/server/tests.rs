@@ -12,8 +12,8 @@ fn peer() -> Peer {
     Peer::Unix { uid: Some(0), pid: None }
 }
 
-fn place() -> Arc<Place> {
-    Places::new(1, 1).take_anonymous()
+fn place() -> Arc<ConnectionSlot> {
+    ConnectionSlots::new(1, 1).take_anonymous()
 }
 
 fn hello() -> Router {
@@ -68,7 +68,7 @@ fn gate() -> Arc<Gate> {
         token: Some(token),
         anonymous: true,
         user: rustix::process::geteuid().as_raw(),
-        by_permissions: false,
+        group_has_access: false,
         bodies: tokio::sync::Semaphore::new(crate::gate::BODIES_MAX),
         audit: Arc::default(),
     })

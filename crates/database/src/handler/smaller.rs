@@ -13,7 +13,7 @@
 //! A fault with which the server answered is a fault of the server if the server accepts no other row either: it has no
 //! space, or became read-only. Then all rows wait as long as `retry_timeout` allows. If other rows are accepted, or the
 //! fault is that of another server, the rows are divided immediately, and the wait for a single row is limited by
-//! [`Patience`](super::Patience).
+//! [`RetryBudget`](super::RetryBudget).
 //!
 //! After several consecutive rows have failed alone, rows from the rest of the batch are tried and rolled back. If none
 //! of them is accepted either, the fault is that of the database, and the rest of the batch ends.
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use super::{LOSSES_MAX, Work, unknown};
 use crate::fault::{Blame, Fault};
-use crate::link::{Driver, Link};
+use crate::link::{DatabaseSession, Driver};
 use crate::logins::{PAUSE_FIRST, PAUSE_MAX};
 use crate::parts::{around, halves};
 
@@ -55,7 +55,7 @@ impl<D: Driver> Work<'_, D> {
     /// Returns how long the rows of `range` wait for a lock, if that is less than the settings allow.
     pub(super) fn lock_limit(&self, range: &Range<usize>) -> Option<Duration> {
         let wait = if range.len() == 1 { ALONE_LOCK_WAIT } else { SHORT_LOCK_WAIT };
-        self.is_waited.then(|| wait.min(self.setup.job.lock_wait))
+        self.is_waited.then(|| wait.min(self.setup.job.lock_timeout))
     }
 
     /// Whether this is one row of several, and has lost its connection too often.
@@ -75,7 +75,7 @@ impl<D: Driver> Work<'_, D> {
         if self.is_loss(fault) {
             self.losses += 1;
             if self.losses >= LOSSES_MAX || self.one_by_one || !in_time {
-                return self.after_losses(range, fault, ranges);
+                return self.handle_losses(range, fault, ranges);
             }
         }
         let again = match fault.again && in_time {
@@ -84,11 +84,11 @@ impl<D: Driver> Work<'_, D> {
         };
         let again = match again {
             Ok(again) => again,
-            Err(kept) => return self.end_kept(range.start..self.rows.len(), &kept),
+            Err(kept) => return self.end_not_rolled_back(range.start..self.rows.len(), &kept),
         };
         if let Some(limit) = again {
             self.answered = fault.answered;
-            self.connection.failed(self.setup, fault);
+            self.connection.record_failure(self.setup, fault);
             // Rows that may have to be tried one by one stay with the others until then.
             if !fault.answered {
                 let in_time = |row: &usize| !self.time_left(*row).is_zero();
@@ -121,21 +121,21 @@ impl<D: Driver> Work<'_, D> {
                 self.split(range, fault, ranges);
                 // The next batch may reach a better server on a new connection.
                 if fault.again && is_last {
-                    self.connection.failed(self.setup, fault);
+                    self.connection.record_failure(self.setup, fault);
                 }
                 true
             }
             Ok(false) => {
-                self.connection.failed(self.setup, fault);
+                self.connection.record_failure(self.setup, fault);
                 self.end_failed(range.start..self.rows.len(), &tried, fault);
                 false
             }
-            Err(kept) => self.end_kept(range.start..self.rows.len(), &kept),
+            Err(kept) => self.end_not_rolled_back(range.start..self.rows.len(), &kept),
         }
     }
 
     /// Ends the rest of the batch after rows were tried that cannot be rolled back.
-    fn end_kept(&mut self, rest: Range<usize>, kept: &Fault) -> bool {
+    fn end_not_rolled_back(&mut self, rest: Range<usize>, kept: &Fault) -> bool {
         self.connection.discard();
         self.kept.error(&self.setup.driver.name(), rest.len(), kept);
         self.end(rest, &unknown(&kept.for_others()));
@@ -180,7 +180,7 @@ impl<D: Driver> Work<'_, D> {
         if !is_alone && fault.blame != Blame::Conflict || self.stop.requested() {
             return Ok(None);
         }
-        let limit = self.patience.left().or(least);
+        let limit = self.retry_budget.left().or(least);
         self.trying = limit.map(|_| Instant::now());
         Ok(limit)
     }
@@ -188,7 +188,7 @@ impl<D: Driver> Work<'_, D> {
     /// Ends a retry: the row is stored, or has failed again.
     pub(super) fn end_trying(&mut self) {
         if let Some(since) = self.trying.take() {
-            self.patience.spend(since.elapsed());
+            self.retry_budget.spend(since.elapsed());
         }
     }
 
@@ -217,7 +217,7 @@ impl<D: Driver> Work<'_, D> {
     ///
     /// The server accepts logins, so this is not an outage: it uses none of the time of other rows, each of which is
     /// tried, and no login waits for long.
-    fn after_losses(
+    fn handle_losses(
         &mut self,
         mut range: Range<usize>,
         fault: &Fault,
@@ -264,7 +264,7 @@ impl<D: Driver> Work<'_, D> {
             true => (WAITED_ALONE_MAX, SLOW_ALONE_MAX),
             false => (ALONE_MAX, ALONE_MAX),
         };
-        let time = self.setup.job.lock_wait.max(SPLIT_MIN);
+        let time = self.setup.job.lock_timeout.max(SPLIT_MIN);
         let since = *self.splitting.get_or_insert_with(Instant::now);
         // Each wait for a lock is short, and counts.
         let in_time = is_busy || since.elapsed() < time;
@@ -291,7 +291,7 @@ impl<D: Driver> Work<'_, D> {
         refused: bool,
     ) -> Result<bool, Fault> {
         let is_short = self.is_waited || !refused;
-        let lock_limit = is_short.then(|| SHORT_LOCK_WAIT.min(self.setup.job.lock_wait));
+        let lock_limit = is_short.then(|| SHORT_LOCK_WAIT.min(self.setup.job.lock_timeout));
         let Some(link) = self.connection.link().filter(|link| link.is_atomic()) else {
             return Ok(false);
         };

@@ -95,7 +95,7 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseEr
         .map_err(|error| refused(name, &error))?;
     let (packet_max, version) = server.unwrap_or((usize::MAX, String::new()));
     let request_max = schema::request_max(packet_max);
-    let usual = lock_wait(driver);
+    let usual = lock_timeout(driver);
     // The minimum wait of MySQL is one second.
     let least = u64::from(!version.contains("MariaDB"));
     let locks = LockWait { usual, least, now: usual };
@@ -126,7 +126,7 @@ fn place_of(driver: &MysqlDriver, error: &Error) -> Option<usize> {
 
 /// Returns the connection options. `place`: the verified address of the host.
 fn options(driver: &MysqlDriver, name: &str, place: Option<IpAddr>) -> Result<Opts, DatabaseError> {
-    let Server { host, user, password, database, tls, connect_wait: _ } = &driver.server;
+    let Server { host, user, password, database, tls, connect_timeout: _ } = &driver.server;
     let mut options = OptsBuilder::default()
         .user(Some(user))
         .db_name(Some(database))
@@ -161,8 +161,8 @@ fn options(driver: &MysqlDriver, name: &str, place: Option<IpAddr>) -> Result<Op
 }
 
 /// Returns how long statements wait for a lock: whole seconds, at least one.
-fn lock_wait(driver: &MysqlDriver) -> u64 {
-    let wait = driver.job.lock_wait;
+fn lock_timeout(driver: &MysqlDriver) -> u64 {
+    let wait = driver.job.lock_timeout;
     (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).clamp(1, 1_000_000)
 }
 
@@ -183,7 +183,7 @@ fn session(driver: &MysqlDriver) -> Vec<String> {
         "set session sql_mode = replace(@@sql_mode, 'EMPTY_STRING_IS_NULL', '')".to_owned(),
         // A server may ignore the character set that a client requests at login, or change it afterwards.
         "set names utf8mb4".to_owned(),
-        link::lock_wait(lock_wait(driver)),
+        link::lock_timeout(lock_timeout(driver)),
     ];
     if let Action::Insert { .. } = driver.job.action {
         // Keys are looked up as they are stored, without padding blanks.

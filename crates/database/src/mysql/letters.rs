@@ -102,7 +102,7 @@ fn insert_once(table: &str) -> String {
 
 /// Writes the dead letters that do not exist yet. If another session has written one and not committed it yet, waits
 /// for that session.
-pub(super) async fn bury(
+pub(super) async fn write_dead_letters(
     connection: &mut Conn,
     table: &str,
     letters: &[Letter<'_>],

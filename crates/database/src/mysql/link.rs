@@ -19,10 +19,10 @@ use super::schema::{self, ROWS_MAX, Values};
 use super::{bind, fault, letters};
 use crate::DatabaseError;
 use crate::digits::Digits;
-use crate::effects::{Effects, Idle};
+use crate::effects::{Effects, RowsWithoutEffect};
 use crate::fault::{Blame, Fault};
 use crate::letter::{Letter, StoredLetter};
-use crate::link::{Commit, Link, Sink};
+use crate::link::{Commit, DatabaseSession, Sink};
 use crate::loopback;
 use crate::resend::KeyColumn;
 use crate::rows::{Rows, Shape};
@@ -118,12 +118,12 @@ impl MysqlLink {
     /// Runs a statement of the daemon. Its errors are never caused by a row.
     fn execute(&mut self, sql: &str, stop: &Stop) -> Result<(), Fault> {
         let work = self.session.connection.query_drop(sql);
-        answer(&self.runtime, stop, work, |error| fault::of(error).of_our_own())
+        answer(&self.runtime, stop, work, |error| fault::of(error).as_internal())
     }
 }
 
 /// Returns the statement that sets how long statements wait for a lock, in seconds.
-pub(super) fn lock_wait(seconds: u64) -> String {
+pub(super) fn lock_timeout(seconds: u64) -> String {
     format!(
         "set session innodb_lock_wait_timeout = {seconds}, session lock_wait_timeout = {seconds}"
     )
@@ -229,7 +229,7 @@ fn of_insert(error: Error) -> Fault {
     Fault::new(Blame::Row, text).coded("1062").detailed(&fault.for_operators())
 }
 
-impl Link for MysqlLink {
+impl DatabaseSession for MysqlLink {
     fn shape(&self) -> &Arc<Shape> {
         &self.session.shape
     }
@@ -270,7 +270,7 @@ impl Link for MysqlLink {
         if wait == now {
             return Ok(());
         }
-        self.execute(&lock_wait(wait), stop)?;
+        self.execute(&lock_timeout(wait), stop)?;
         self.session.locks.now = wait;
         Ok(())
     }
@@ -353,7 +353,7 @@ impl Link for MysqlLink {
                 }
                 Run::Rows(statement) => {
                     effects.begin(shape.is_late, [""; 0]);
-                    let mut idle = Idle::new(job.affected);
+                    let mut idle = RowsWithoutEffect::new(job.affected);
                     for row in part {
                         if stop.requested() {
                             return Err(Fault::stopped());
@@ -467,11 +467,17 @@ impl Link for MysqlLink {
         stoppable(runtime, options, id, stop, work)
     }
 
-    fn bury(&mut self, table: &str, letters: &[Letter<'_>], stop: &Stop) -> Result<(), Fault> {
+    fn write_dead_letters(
+        &mut self,
+        table: &str,
+        letters: &[Letter<'_>],
+        stop: &Stop,
+    ) -> Result<(), Fault> {
         let Self { runtime, session, .. } = self;
         let Session { connection, options, request_max, .. } = session;
         let id = connection.id();
-        let work = async { letters::bury(connection, table, letters, *request_max).await };
+        let work =
+            async { letters::write_dead_letters(connection, table, letters, *request_max).await };
         stoppable(runtime, options, id, stop, work)
     }
 
@@ -494,7 +500,7 @@ impl Link for MysqlLink {
         runtime.block_on(list).map_err(|error| fault::of(&error))
     }
 
-    fn unbury(&mut self, table: &str, number: i64) -> Result<bool, Fault> {
+    fn remove_dead_letter(&mut self, table: &str, number: i64) -> Result<bool, Fault> {
         let Self { runtime, session: Session { connection, .. }, .. } = self;
         let removed = letters::remove(connection, table, number);
         runtime.block_on(removed).map_err(|error| fault::of(&error))

@@ -182,7 +182,7 @@ async fn open(server: &Server, name: &str) -> Result<(Client, Option<Rustls>), D
         .application_name("roadstead")
         .keepalives_idle(KEEPALIVE)
         .keepalives_interval(KEEPALIVE / 4)
-        .connect_timeout(server.connect_wait);
+        .connect_timeout(server.connect_timeout);
     match &server.host {
         Host::Internet(host, port) => config.host(host).port(*port),
         Host::Socket(folder, port) => config.host_path(folder).port(*port),
@@ -232,7 +232,7 @@ const READS_BY_DEFAULT: &str = "set default_transaction_read_only = on";
 fn session(driver: &PostgresDriver) -> String {
     let job = &driver.job;
     // Zero would mean no limit.
-    let lock_wait = job.lock_wait.as_millis().clamp(1, i32::MAX as u128);
+    let lock_timeout = job.lock_timeout.as_millis().clamp(1, i32::MAX as u128);
     let sync = match job.sync {
         Sync::Normal => "set synchronous_commit = off;",
         // The server's own setting may wait for more than its own disk. It is never reduced.
@@ -248,7 +248,7 @@ fn session(driver: &PostgresDriver) -> String {
     format!(
         "set client_min_messages = warning; set datestyle = 'ISO'; set array_nulls = on; \
          set extra_float_digits = 3; \
-         set lock_timeout = {lock_wait}; {sync} {reads}"
+         set lock_timeout = {lock_timeout}; {sync} {reads}"
     )
 }
 

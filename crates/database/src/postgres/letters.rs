@@ -108,7 +108,7 @@ fn insert_once(table: &str, [at, row, code, message, uid]: [&str; 5]) -> String 
     )
 }
 
-pub(super) async fn bury(
+pub(super) async fn write_dead_letters(
     client: &Client,
     table: &str,
     letters: &[Letter<'_>],

@@ -29,7 +29,7 @@ use crate::digits::Digits;
 use crate::effects::Effects;
 use crate::fault::{Blame, Fault};
 use crate::letter::{Letter, StoredLetter};
-use crate::link::{Commit, Link, Sink};
+use crate::link::{Commit, DatabaseSession, Sink};
 use crate::resend::KeyColumn;
 use crate::rows::{Rows, Shape};
 use crate::server::{stoppable, until};
@@ -131,7 +131,7 @@ fn with_ahead<T>(
         let begins = ahead.starts_with(BEGIN);
         let (ahead, work) = join(client.batch_execute(ahead), work).await;
         let Err(error) = ahead else { return work };
-        let fault = fault::of(&error).of_our_own();
+        let fault = fault::of(&error).as_internal();
         if !begins || !fault::of(&error).answered {
             return Err(fault);
         }
@@ -199,7 +199,7 @@ async fn cancel(client: &Client, tls: Option<&Rustls>) {
     }
 }
 
-impl Link for PostgresLink {
+impl DatabaseSession for PostgresLink {
     fn shape(&self) -> &Arc<Shape> {
         &self.session.shape
     }
@@ -395,13 +395,18 @@ impl Link for PostgresLink {
         with_ahead(runtime, client, tls.as_ref(), "", stop, work)
     }
 
-    fn bury(&mut self, table: &str, letters: &[Letter<'_>], stop: &Stop) -> Result<(), Fault> {
+    fn write_dead_letters(
+        &mut self,
+        table: &str,
+        letters: &[Letter<'_>],
+        stop: &Stop,
+    ) -> Result<(), Fault> {
         let ahead = std::mem::take(&mut self.ahead);
         let Self { runtime, session: Session { client, tls, .. }, .. } = self;
         // No dead letter may be written outside its transaction.
         let work = async {
-            client.batch_execute(&ahead).await.map_err(|error| fault::of(&error).of_our_own())?;
-            letters::bury(client, table, letters).await
+            client.batch_execute(&ahead).await.map_err(|error| fault::of(&error).as_internal())?;
+            letters::write_dead_letters(client, table, letters).await
         };
         with_ahead(runtime, client, tls.as_ref(), "", stop, work)
     }
@@ -421,11 +426,11 @@ impl Link for PostgresLink {
         runtime.block_on(list).map_err(|error| fault::of(&error))
     }
 
-    fn unbury(&mut self, table: &str, number: i64) -> Result<bool, Fault> {
+    fn remove_dead_letter(&mut self, table: &str, number: i64) -> Result<bool, Fault> {
         let ahead = std::mem::take(&mut self.ahead);
         let Self { runtime, session: Session { client, tls, .. }, .. } = self;
         let work = async {
-            client.batch_execute(&ahead).await.map_err(|error| fault::of(&error).of_our_own())?;
+            client.batch_execute(&ahead).await.map_err(|error| fault::of(&error).as_internal())?;
             letters::remove(client, table, number).await.map_err(|error| fault::of(&error))
         };
         with_ahead(runtime, client, tls.as_ref(), "", &Stop::default(), work)

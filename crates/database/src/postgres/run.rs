@@ -16,7 +16,7 @@ use super::fault;
 use super::wire::Text;
 use crate::Affected;
 use crate::digits::Digits;
-use crate::effects::{Effects, Idle};
+use crate::effects::{Effects, RowsWithoutEffect};
 use crate::fault::Fault;
 use crate::rows::{Rows, Shape};
 use sql::column::{Fit, Takes, push_hexadecimal};
@@ -114,7 +114,7 @@ pub(super) async fn run_rows<V, F: Future<Output = Result<Ran, Error>>>(
     effects: &mut Effects,
     stop: &Stop,
 ) -> Result<(), Fault> {
-    let mut idle = Idle::new(affected);
+    let mut idle = RowsWithoutEffect::new(affected);
     let mut digits = Digits::default();
     let mut next = part.start;
     while next < part.end {

@@ -96,7 +96,7 @@ pub(super) fn connect(driver: &SqliteDriver, may_make: bool) -> Result<SqliteLin
     let action = Arc::clone(job);
     let statement = Prepared { sql, conflict, affected, is_insert, job: action, names };
     let log = (log, pages);
-    let link = SqliteLink::new(connection, files, log, statement, shape, job.lock_wait);
+    let link = SqliteLink::new(connection, files, log, statement, shape, job.lock_timeout);
     let mut link = link.map_err(failed)?;
     link.unfit = unfit;
     Ok(link)
@@ -148,7 +148,7 @@ fn open_file(driver: &SqliteDriver, may_make: bool) -> Result<Connection, Databa
         Err(_) => path.clone(),
     };
     let connection = Connection::open_with_flags(literal(&real), flags).map_err(open)?;
-    connection.busy_timeout(job.lock_wait).map_err(open)?;
+    connection.busy_timeout(job.lock_timeout).map_err(open)?;
     // Unless the log is verified as complete when the link is closed.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(open)?;
     // SQLite silently opens a file that it may not write as read-only.

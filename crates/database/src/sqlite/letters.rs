@@ -71,7 +71,7 @@ fn missing(connection: &Connection, table: &str) -> Result<Option<DatabaseError>
 }
 
 /// Writes the dead letters that do not exist yet.
-pub(super) fn bury(
+pub(super) fn write_dead_letters(
     connection: &Connection,
     table: &str,
     letters: &[Letter<'_>],

@@ -21,10 +21,10 @@ use super::types;
 use crate::Affected;
 use crate::DatabaseError;
 use crate::digits::Digits;
-use crate::effects::{Effects, Idle};
+use crate::effects::{Effects, RowsWithoutEffect};
 use crate::fault::{Blame, Fault};
 use crate::letter::{Letter, StoredLetter};
-use crate::link::{Commit, Link, Sink};
+use crate::link::{Commit, DatabaseSession, Sink};
 use crate::resend::{KeyColumn, KeyType};
 use crate::rows::{Rows, Shape};
 use sql::column::Takes;
@@ -60,7 +60,7 @@ pub(super) struct SqliteLink {
     pub(super) unfit: Option<DatabaseError>,
     /// The version of the schema that these values belong to.
     schema: i64,
-    lock_wait: Duration,
+    lock_timeout: Duration,
 }
 
 /// The statement of a connection.
@@ -123,9 +123,9 @@ impl SqliteLink {
         (log, checkpoint_frames): (Log, u32),
         statement: Prepared,
         shape: Shape,
-        lock_wait: Duration,
+        lock_timeout: Duration,
     ) -> Result<Self, Error> {
-        connection.busy_timeout(lock_wait.min(LOCK_SLICE))?;
+        connection.busy_timeout(lock_timeout.min(LOCK_SLICE))?;
         let (shape, log_bytes) = (Arc::new(shape), 0);
         let schema = schema_of(&connection)?;
         let takes = types::takes(&connection, &statement.job.action, &statement.names)?;
@@ -143,7 +143,7 @@ impl SqliteLink {
             returns_others: false,
             unfit: None,
             schema,
-            lock_wait,
+            lock_timeout,
         })
     }
 
@@ -172,7 +172,7 @@ impl SqliteLink {
     }
 
     /// Lets `stop` interrupt a long statement, until the next call.
-    fn heed(&mut self, stop: &Stop) -> Result<(), Fault> {
+    fn set_stop(&mut self, stop: &Stop) -> Result<(), Fault> {
         let stop = stop.clone();
         Ok(self.connection.progress_handler(STOP_STEPS, Some(move || stop.requested()))?)
     }
@@ -290,8 +290,8 @@ impl SqliteLink {
             Err(fault)
         } else if stop.requested() {
             Err(Fault::new(Blame::Stopped, "stopped while another connection held the lock"))
-        } else if since.elapsed() >= self.lock_wait {
-            let wait = self.lock_wait;
+        } else if since.elapsed() >= self.lock_timeout {
+            let wait = self.lock_timeout;
             Err(Fault::new(
                 Blame::Busy,
                 &format!("locked by another connection for more than {wait:?}"),
@@ -365,7 +365,7 @@ fn keep(value: ValueRef<'_>, digits: &mut Digits) -> bool {
     true
 }
 
-impl Link for SqliteLink {
+impl DatabaseSession for SqliteLink {
     fn shape(&self) -> &Arc<Shape> {
         &self.shape
     }
@@ -387,7 +387,7 @@ impl Link for SqliteLink {
     }
 
     fn begin(&mut self, stop: &Stop) -> Result<(), Fault> {
-        self.heed(stop)?;
+        self.set_stop(stop)?;
         let since = Instant::now();
         loop {
             self.files.check()?;
@@ -425,7 +425,7 @@ impl Link for SqliteLink {
         let mut statement = self.statement()?;
         let is_late = self.shape.is_late;
         effects.begin(is_late, statement.column_names().filter(|_| is_late));
-        let mut idle = Idle::new(self.statement.affected);
+        let mut idle = RowsWithoutEffect::new(self.statement.affected);
         for row in part {
             if stop.requested() {
                 return Err(Fault::stopped());
@@ -494,7 +494,7 @@ impl Link for SqliteLink {
         sink: &mut Sink<'_>,
         stop: &Stop,
     ) -> Result<(), Fault> {
-        self.heed(stop)?;
+        self.set_stop(stop)?;
         self.files.check().map_err(Fault::again)?;
         self.check_log(Depth::Length).map_err(Fault::again)?;
         let mut statement = self.statement()?;
@@ -545,8 +545,13 @@ impl Link for SqliteLink {
         Ok(())
     }
 
-    fn bury(&mut self, table: &str, letters: &[Letter<'_>], _: &Stop) -> Result<(), Fault> {
-        letters::bury(&self.connection, table, letters)
+    fn write_dead_letters(
+        &mut self,
+        table: &str,
+        letters: &[Letter<'_>],
+        _: &Stop,
+    ) -> Result<(), Fault> {
+        letters::write_dead_letters(&self.connection, table, letters)
     }
 
     fn unfit(&self) -> Option<&DatabaseError> {
@@ -562,7 +567,7 @@ impl Link for SqliteLink {
         Ok(letters::list(&self.connection, table, after, limit)?)
     }
 
-    fn unbury(&mut self, table: &str, number: i64) -> Result<bool, Fault> {
+    fn remove_dead_letter(&mut self, table: &str, number: i64) -> Result<bool, Fault> {
         Ok(letters::remove(&self.connection, table, number)?)
     }
 }

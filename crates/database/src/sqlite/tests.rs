@@ -33,7 +33,7 @@ impl Place {
                 create: Some(CREATE.to_owned()),
                 ack: "ok {id}".to_owned(),
                 sync: Sync::Normal,
-                lock_wait: Duration::ZERO,
+                lock_timeout: Duration::ZERO,
                 ..Job::new(Action::insert("hits", ["id", "path", "status"]))
             },
         };

@@ -104,7 +104,7 @@ fn clients_get_no_value_that_a_rule_a_view_or_a_policy_cites() {
     let name = "(select word::regclass::oid from secrets)::bigint";
     let refused = |table: &str, login: &str| {
         let action = Action::insert(table, ["id", "path", "status"]);
-        let way = Server { user: login.to_owned(), ..place.way_in() };
+        let way = Server { user: login.to_owned(), ..place.login() };
         let job = Job { action, ..insert() };
         let mut handler = options_of(Kind::Postgres, way, job).unwrap().open().unwrap();
         serve(&mut handler, [hit(1)]).concat()

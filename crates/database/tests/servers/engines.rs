@@ -222,7 +222,7 @@ fn rows_on_their_way_when_their_table_lost_its_transactions_have_no_known_outcom
 fn a_table_on_another_server_is_rejected_or_named_at_start() {
     let place = Place::mariadb();
     place.run("install plugin if not exists federated soname 'ha_federatedx'");
-    let (port, name) = (place.port(), place.way_in().database);
+    let (port, name) = (place.port(), place.login().database);
     let columns = "(id bigint, path varchar(20), status integer)";
     place.with_hits().run(&format!(
         "create table remote {columns}; create table other {columns} engine = FEDERATED \

@@ -43,7 +43,7 @@ fn asleep(place: &Place, session: Session) -> Session {
 fn sqlite_a_lock_that_is_held_too_long_fails_the_batch_and_stores_nothing() {
     let place = Place::sqlite();
     place.with_hits();
-    let mut handler = place.handler(Job { lock_wait: Duration::from_millis(100), ..insert() });
+    let mut handler = place.handler(Job { lock_timeout: Duration::from_millis(100), ..insert() });
     let session = holder(&place);
     let answers = serve(&mut handler, [hit(2), hit(1)]);
     assert!(answers.iter().all(|it| it.starts_with("!database ")), "{answers:?}");
@@ -75,7 +75,7 @@ fn a_row_that_is_locked_too_long_fails_alone(place: &Place) {
     }
     for job in [insert(), statement(sql), keyed] {
         place.run("delete from hits");
-        let mut handler = place.handler(Job { lock_wait: Duration::from_millis(1000), ..job });
+        let mut handler = place.handler(Job { lock_timeout: Duration::from_millis(1000), ..job });
         let session = holder(place);
         for first in [1, 100] {
             let ids = (first..first + 20).chain([1]).chain(first + 20..first + 40);
@@ -97,7 +97,7 @@ fn a_row_that_is_locked_too_long_fails_alone(place: &Place) {
 
 fn a_table_that_is_locked_too_long_fails_the_batch(place: &Place) {
     place.with_hits();
-    let mut handler = place.handler(Job { lock_wait: Duration::from_millis(1000), ..insert() });
+    let mut handler = place.handler(Job { lock_timeout: Duration::from_millis(1000), ..insert() });
     let lock = match place.is_postgres() {
         true => "begin; lock table hits in exclusive mode",
         false => "lock tables hits write",
@@ -115,7 +115,7 @@ fn a_table_that_is_locked_too_long_fails_the_batch(place: &Place) {
 fn a_batch_that_takes_longer_than_a_statement_may_is_stored_in_parts(place: &Place) {
     place.with_hits();
     let Place::Server(server, name) = place else { unreachable!("it is a server") };
-    let mut way = place.way_in();
+    let mut way = place.login();
     if place.is_postgres() {
         place.run(&format!(
             "alter database {name} set statement_timeout = '500ms'; \
@@ -150,7 +150,7 @@ fn a_batch_that_takes_longer_than_a_statement_may_is_stored_in_parts(place: &Pla
 
 fn whoever_waits_for_a_lock_can_be_stopped(place: &Place) {
     place.with_hits();
-    let mut handler = place.handler(Job { lock_wait: Duration::from_secs(3600), ..insert() });
+    let mut handler = place.handler(Job { lock_timeout: Duration::from_secs(3600), ..insert() });
     let session = holder(place);
     let stop = Stop::default();
     let stopper = thread::spawn({
@@ -195,7 +195,7 @@ fn a_table_that_is_locked_while_a_connection_is_opened_is_waited_for(place: &Pla
         false => "lock tables hits write",
     };
     let session = asleep(place, place.session(lock));
-    let job = Job { lock_wait: Duration::from_millis(10), ..insert() };
+    let job = Job { lock_timeout: Duration::from_millis(10), ..insert() };
     let error = place.options(job).unwrap().check().unwrap_err();
     assert!(error.is_for_now(), "{error}");
     drop(session);
@@ -207,16 +207,16 @@ fn rows_whose_commit_waits_too_long_for_a_backup_are_not_stored() {
     let server = server::Server::start(Kind::Mariadb, &[]);
     server.database("d");
     server.run("d", "create table hits (id bigint, path text, status integer)");
-    let way_in = Server {
+    let login = Server {
         host: Host::Internet("127.0.0.1".to_owned(), server.port),
         user: "root".to_owned(),
         password: None,
         database: "d".to_owned(),
         tls: Tls::Off,
-        connect_wait: Duration::from_secs(10),
+        connect_timeout: Duration::from_secs(10),
     };
-    let job = Job { lock_wait: Duration::ZERO, ..insert() };
-    let mut handler = options_of(Kind::Mariadb, way_in, job).unwrap().open().unwrap();
+    let job = Job { lock_timeout: Duration::ZERO, ..insert() };
+    let mut handler = options_of(Kind::Mariadb, login, job).unwrap().open().unwrap();
     assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
     let stages =
         ["start", "flush", "block_ddl", "block_commit"].map(|it| format!("backup stage {it}; "));

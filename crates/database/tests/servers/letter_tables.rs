@@ -324,7 +324,7 @@ fn a_key_that_comes_to_be_deferrable_or_short_costs_letters_and_no_rows() {
 #[test]
 fn a_letter_in_a_database_of_another_encoding_is_kept_with_its_text_escaped() {
     let place = Place::postgres();
-    let name = place.way_in().database;
+    let name = place.login().database;
     let latin = format!("{name}_latin1");
     place.run(&format!(
         "create database {latin} encoding 'LATIN1' lc_collate 'C' lc_ctype 'C' template template0"

@@ -198,7 +198,7 @@ fn a_letter_that_meets_a_conflict_behind_a_refused_commit_leaves_no_transaction_
 fn a_row_is_not_refused_while_its_letter_waits_for_a_lock() {
     let place = Place::postgres();
     place.with_hits();
-    let job = Job { lock_wait: Duration::from_millis(50), ..keeping() };
+    let job = Job { lock_timeout: Duration::from_millis(50), ..keeping() };
     let mut handler = place.handler(job);
     let session = place.session("begin; lock table dead in access exclusive mode");
     let locks = |count: &str| {
@@ -309,7 +309,7 @@ fn a_letter_whose_commit_comes_late_is_written_once(place: &Place) {
 
 fn a_row_stays_refused_when_its_letter_cannot_be_written_again(place: &Place) {
     with_hits_without_key(place);
-    let job = Job { lock_wait: Duration::from_millis(50), ..keeping() };
+    let job = Job { lock_timeout: Duration::from_millis(50), ..keeping() };
     let proxy = Proxy::to(place.port());
     let mut handler = place.handler_by(&proxy, job);
     proxy.cut(Cut::LateCommit);

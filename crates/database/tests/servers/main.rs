@@ -23,6 +23,7 @@ mod engines;
 mod failed;
 mod letter_tables;
 mod letters;
+mod login;
 mod migrated;
 mod mysql8;
 mod outage;
@@ -35,7 +36,6 @@ mod stored;
 mod types;
 mod uncertain;
 mod unnoticed;
-mod way_in;
 
 /// Makes each of these functions a test of every kind of database.
 macro_rules! suite {

@@ -210,7 +210,7 @@ fn values_are_not_changed_by_a_column_of_postgresql_that_was_narrowed() {
 fn whoever_may_not_read_a_table_may_insert() {
     let place = Place::mariadb();
     place.with_hits();
-    let server = place.way_in();
+    let server = place.login();
     let (name, user) = (&server.database, format!("writer_{}", server.database));
     place.run(&format!(
         "create user {user}@'127.0.0.1'; grant insert on {name}.* to {user}@'127.0.0.1'"
@@ -248,7 +248,7 @@ fn a_letter_is_not_stored_in_a_column_that_was_narrowed() {
 fn rows_are_stored_when_the_right_to_read_their_columns_is_revoked() {
     let place = Place::mariadb();
     place.run("create table kinds (id bigint, v integer)");
-    let user = place.way_in().database;
+    let user = place.login().database;
     for host in ["localhost", "127.0.0.1"] {
         place.run(&format!("create user {user}@'{host}'"));
         place.run(&format!("grant select, insert on kinds to {user}@'{host}'"));
@@ -256,8 +256,8 @@ fn rows_are_stored_when_the_right_to_read_their_columns_is_revoked() {
     let row = |id: usize| format!(r#"{{"id":{id},"v":1}}"#);
     let mut number = 0;
     for job in jobs() {
-        let way_in = Server { user: user.clone(), ..place.way_in() };
-        let mut handler = options_of(Kind::Mariadb, way_in, job).unwrap().open().unwrap();
+        let login = Server { user: user.clone(), ..place.login() };
+        let mut handler = options_of(Kind::Mariadb, login, job).unwrap().open().unwrap();
         assert_eq!(serve(&mut handler, [row(1)]), ["ok"]);
         for host in ["localhost", "127.0.0.1"] {
             place.run(&format!("revoke select on kinds from {user}@'{host}'"));

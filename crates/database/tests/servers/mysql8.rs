@@ -84,7 +84,7 @@ fn served<T: Send + 'static>(
         password: Some(Secret::new("hunter2".to_owned())),
         database: "test".to_owned(),
         tls: Tls::Off,
-        connect_wait: Duration::from_secs(20),
+        connect_timeout: Duration::from_secs(20),
     };
     let job = Job::new(Action::Query(Query::new("select 1 as one")));
     let came = options_of(Kind::Mariadb, to, job).unwrap().check();

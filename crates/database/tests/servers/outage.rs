@@ -65,7 +65,7 @@ fn a_login_that_is_denied_is_not_tried_with_every_batch(place: &Place) {
     };
     let host = Host::Internet("127.0.0.1".to_owned(), proxy.port());
     let options =
-        options_of(server.kind, Server { host, user, password, ..place.way_in() }, insert());
+        options_of(server.kind, Server { host, user, password, ..place.login() }, insert());
     let mut handler = options.unwrap().open().unwrap();
     assert_eq!(serve(&mut handler, [hit(0)]), ["ok 0"]);
     let deny = |deny: bool| match server.kind {
@@ -109,7 +109,7 @@ fn handlers_of_a_pool_share_their_logins(place: &Place) {
     let host = Host::Internet("127.0.0.1".to_owned(), proxy.port());
     let Place::Server(server, _) = place else { unreachable!("it is a server") };
     let job = Job { retry: Duration::from_millis(700), ..insert() };
-    let pool = options_of(server.kind, Server { host, ..place.way_in() }, job).unwrap();
+    let pool = options_of(server.kind, Server { host, ..place.login() }, job).unwrap();
     let handlers: Vec<_> = (0..16).map(|_| pool.open().unwrap()).collect();
     proxy.close();
     let (since, before) = (Instant::now(), proxy.connections());

@@ -101,12 +101,12 @@ impl Place {
                 let path = folder.path().join("test.db");
                 database::sqlite::factory(database::sqlite::SqliteOptions { path, job })
             }
-            Self::Server(server, _) => options_of(server.kind, self.way_in(), job),
+            Self::Server(server, _) => options_of(server.kind, self.login(), job),
         }
     }
 
     /// Returns how to connect to a server.
-    pub(crate) fn way_in(&self) -> Server {
+    pub(crate) fn login(&self) -> Server {
         let Self::Server(server, name) = self else { panic!("SQLite is no server") };
         Server {
             host: Host::Internet("127.0.0.1".to_owned(), server.port),
@@ -114,7 +114,7 @@ impl Place {
             password: None,
             database: name.clone(),
             tls: Tls::Off,
-            connect_wait: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(10),
         }
     }
 
@@ -131,7 +131,7 @@ impl Place {
     pub(crate) fn handler_by(&self, proxy: &Proxy, job: Job) -> Box<dyn Handler> {
         let host = Host::Internet("127.0.0.1".to_owned(), proxy.port());
         let Self::Server(server, _) = self else { panic!("SQLite is no server") };
-        let options = options_of(server.kind, Server { host, ..self.way_in() }, job);
+        let options = options_of(server.kind, Server { host, ..self.login() }, job);
         options.unwrap().open().unwrap_or_else(|error| panic!("{error}"))
     }
 
@@ -199,7 +199,7 @@ impl Drop for Session {
 pub(crate) fn insert() -> Job {
     Job {
         ack: "ok {id}".to_owned(),
-        lock_wait: Duration::from_secs(20),
+        lock_timeout: Duration::from_secs(20),
         ..Job::new(Action::insert("hits", ["id", "path", "status"]))
     }
 }

@@ -281,9 +281,9 @@ fn a_row_that_row_level_security_rejects_is_refused_alone() {
     let sql = "insert into kinds (id, v) values (:id, :v)";
     for action in [Action::insert("kinds", ["id", "v"]), Action::Statement(sql.to_owned())] {
         place.run("delete from kinds");
-        let way_in = database::Server { user: "guest".to_owned(), ..place.way_in() };
+        let login = database::Server { user: "guest".to_owned(), ..place.login() };
         let job = Job { ack: "ok".to_owned(), ..Job::new(action) };
-        let options = options_of(Kind::Postgres, way_in, job).unwrap();
+        let options = options_of(Kind::Postgres, login, job).unwrap();
         let mut handler = options.open().unwrap_or_else(|error| panic!("{error}"));
         let row = |id| format!(r#"{{"id":{id},"v":{}}}"#, if id == 7 { 2 } else { 1 });
         let answers = serve(&mut handler, (1..=20).map(row));

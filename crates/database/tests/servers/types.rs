@@ -489,7 +489,7 @@ fn a_column_that_takes_a_value_since_it_was_altered_gets_it(place: &Place) {
 #[test]
 fn null_is_null_where_the_server_reads_arrays_without_it() {
     let place = Place::postgres();
-    let name = place.way_in().database;
+    let name = place.login().database;
     place.run(&format!(
         "alter database {name} set array_nulls = off; create table kept (id bigint, v text)"
     ));

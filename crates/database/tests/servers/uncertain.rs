@@ -54,7 +54,7 @@ fn rows_whose_commit_at_the_server_of_a_foreign_table_is_lost_are_not_sent_again
     let (place, remote) = (Place::postgres(), Place::postgres());
     remote.run("create table hits (id bigint, path text, status integer)");
     let proxy = Proxy::to(remote.port());
-    let (port, name) = (proxy.port(), remote.way_in().database);
+    let (port, name) = (proxy.port(), remote.login().database);
     place.run(&format!(
         "create extension postgres_fdw; create server remote foreign data wrapper postgres_fdw \
          options (host '127.0.0.1', port '{port}', dbname '{name}'); \
@@ -83,7 +83,7 @@ fn with_foreign_partitions(place: &Place, remotes: &[Place; 2]) {
         "create extension postgres_fdw; create table hits ({columns}) partition by list (status)"
     ));
     for (number, remote) in remotes.iter().enumerate() {
-        let (port, name, status) = (remote.port(), remote.way_in().database, number + 1);
+        let (port, name, status) = (remote.port(), remote.login().database, number + 1);
         place.run(&format!(
             "create server r{status} foreign data wrapper postgres_fdw \
              options (host '127.0.0.1', port '{port}', dbname '{name}', parallel_commit 'true'); \
@@ -218,7 +218,7 @@ fn a_letter_stays_when_its_begin_failed() {
     for remove in [true, false] {
         let proxy = Proxy::to(place.port());
         let host = Host::Internet("127.0.0.1".to_owned(), proxy.port());
-        let server = Server { host, ..place.way_in() };
+        let server = Server { host, ..place.login() };
         let options = options_of(Kind::Postgres, server, job.clone()).unwrap();
         let mut letters = options.letters().unwrap();
         proxy.cut(Cut::FailedBegin);

@@ -355,7 +355,7 @@ fn a_rule_at_the_server_of_a_foreign_table_does_not_hide_a_row() {
          create user mapping for public server far \
          options (user 'roadstead', password_required 'false')",
         remote.port(),
-        remote.way_in().database
+        remote.login().database
     ));
     let partitioned = "create table kinds (id bigint, v integer) partition by list (v); \
                        create table near partition of kinds for values in (5)";

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Starts a program, prints its process id, and ends it with the signal `$1` when standard input is closed: then the
 /// process that started it has ended. A signal to the whole process group ends it as well. Then removes the directory
 /// `$2`, if one is given.
-const KEEPER: &str = r#"
+const SUPERVISOR: &str = r#"
 trap : HUP INT TERM
 signal=$1; folder=$2; shift 2
 "$@" </dev/null &
@@ -52,7 +52,7 @@ pub(crate) struct Server {
 }
 
 struct Running {
-    keeper: Child,
+    supervisor: Child,
     /// The server ends when this is closed.
     stdin: Option<ChildStdin>,
     pid: u32,
@@ -215,24 +215,24 @@ impl Server {
                 server.args(self.settings.iter().map(|setting| format!("--{setting}")));
             }
         }
-        let mut keeper = Command::new("sh");
-        keeper.args(["-c", KEEPER, "sh", signal]);
-        keeper.arg(if self.forever { self.folder.as_os_str() } else { "".as_ref() });
-        keeper.arg(server.get_program());
-        keeper.args(server.get_args());
+        let mut supervisor = Command::new("sh");
+        supervisor.args(["-c", SUPERVISOR, "sh", signal]);
+        supervisor.arg(if self.forever { self.folder.as_os_str() } else { "".as_ref() });
+        supervisor.arg(server.get_program());
+        supervisor.args(server.get_args());
         // Neither process may stay in a directory that is about to be removed.
-        keeper.current_dir("/");
-        let mut keeper = keeper
+        supervisor.current_dir("/");
+        let mut supervisor = supervisor
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)
             .spawn()
             .expect("a shell can be started");
         let mut line = String::new();
-        BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(supervisor.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let pid = line.trim().parse().expect("the shell says which process it started");
-        let stdin = keeper.stdin.take();
-        Running { keeper, stdin, pid }
+        let stdin = supervisor.stdin.take();
+        Running { supervisor, stdin, pid }
     }
 
     /// Returns the id of its main process.
@@ -293,7 +293,7 @@ impl Server {
             pause();
         }
         drop(running.stdin.take());
-        let _ = running.keeper.wait();
+        let _ = running.supervisor.wait();
     }
 
     /// Returns the name of the database that always exists.

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 /// Mounts a tmpfs of `$1` MiB at `$2`, reports that, and unmounts it when standard input is closed: then the process
 /// that started it has ended.
-const KEEPER: &str = r#"
+const SUPERVISOR: &str = r#"
 trap : HUP INT TERM
 mount -t tmpfs -o "size=$1m,mode=0755" tmpfs "$2" || exit 1
 echo mounted
@@ -19,7 +19,7 @@ rmdir "$2"
 /// A mounted file system. It is removed together with the process that mounted it, however that process ends.
 pub(crate) struct Tmpfs {
     folder: PathBuf,
-    keeper: Child,
+    supervisor: Child,
     stdin: Option<ChildStdin>,
 }
 
@@ -30,8 +30,8 @@ impl Tmpfs {
     /// Returns the error of the system if this process may not mount.
     pub(crate) fn mount(megabytes: u32) -> Result<Self, String> {
         let folder = tempfile::Builder::new().prefix("roadstead-disk-").tempdir().unwrap().keep();
-        let mut keeper = Command::new("sh")
-            .args(["-c", KEEPER, "sh", &megabytes.to_string()])
+        let mut supervisor = Command::new("sh")
+            .args(["-c", SUPERVISOR, "sh", &megabytes.to_string()])
             .arg(&folder)
             .current_dir("/")
             .stdin(Stdio::piped())
@@ -40,14 +40,14 @@ impl Tmpfs {
             .spawn()
             .unwrap();
         let mut said = String::new();
-        BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        BufReader::new(supervisor.stdout.take().unwrap()).read_line(&mut said).unwrap();
         if said.is_empty() {
-            let why = keeper.wait_with_output().unwrap().stderr;
+            let why = supervisor.wait_with_output().unwrap().stderr;
             fs::remove_dir(&folder).unwrap();
             return Err(String::from_utf8_lossy(&why).trim().to_owned());
         }
-        let stdin = keeper.stdin.take();
-        Ok(Self { folder, keeper, stdin })
+        let stdin = supervisor.stdin.take();
+        Ok(Self { folder, supervisor, stdin })
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -74,6 +74,6 @@ impl Tmpfs {
 impl Drop for Tmpfs {
     fn drop(&mut self) {
         drop(self.stdin.take());
-        let _ = self.keeper.wait();
+        let _ = self.supervisor.wait();
     }
 }

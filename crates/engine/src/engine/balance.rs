@@ -14,7 +14,7 @@ use crate::exchanges::{Move, State};
 use flow::order::Order;
 use flow::payload::Payload;
 use flow::reply_event::ReplyEvent;
-use observe::status::{LatelyAt, Told, Why};
+use observe::status::{Explanation, OrderResult, TimedDecisions};
 
 impl Engine {
     /// Rejects a request that its pool returned, with the fallback if the pool has one (the "sorry server" of LVS).
@@ -95,10 +95,10 @@ impl Engine {
     }
 
     /// Carries out a command. The result is a text for the operator.
-    pub fn order(&mut self, pool: &str, order: &Order) -> Told {
+    pub fn order(&mut self, pool: &str, order: &Order) -> OrderResult {
         let now = self.now;
         let Some(served) = self.pools.values_mut().find(|served| served.name == pool) else {
-            return Told::Unknown(format!("there is no pool {pool}"));
+            return OrderResult::Unknown(format!("there is no pool {pool}"));
         };
         let (worker, control, done) = match order {
             Order::Fallback(on) => {
@@ -106,7 +106,7 @@ impl Engine {
                 served.dirty = true;
                 let state = if *on { "on" } else { "off" };
                 tracing::warn!("fallback of pool {pool} switched {state} by an operator");
-                return Told::Done(format!("fallback of pool {pool} switched {state}"));
+                return OrderResult::Done(format!("fallback of pool {pool} switched {state}"));
             }
             Order::Weight(worker, weight) => {
                 let done = match weight {
@@ -137,26 +137,26 @@ impl Engine {
                 .map(|view| view.name.map_or_else(|| view.index.to_string(), str::to_owned))
                 .collect();
             let workers = workers.join(", ");
-            return Told::Unknown(format!(
+            return OrderResult::Unknown(format!(
                 "pool {pool} has no worker {worker}; its workers are {workers}"
             ));
         }
         served.dirty = true;
         tracing::warn!("worker {worker} of pool {pool} {done}");
-        Told::Done(format!("worker {worker} of pool {pool} {done}"))
+        OrderResult::Done(format!("worker {worker} of pool {pool} {done}"))
     }
 
     /// The decisions about a request, by pool.
-    pub fn why(&self, id: u64) -> Vec<Why> {
+    pub fn why(&self, id: u64) -> Vec<Explanation> {
         let of = |served: &ServedPool| {
             let decisions = served.pool.why(id).map(|decision| self.told(served, decision));
-            Why { pool: served.name.clone(), decisions: decisions.collect() }
+            Explanation { pool: served.name.clone(), decisions: decisions.collect() }
         };
         self.pools.values().map(of).filter(|why| !why.decisions.is_empty()).collect()
     }
 
     /// The latest decisions in a pool; `None`: there is no such pool.
-    pub fn lately(&self, pool: &str, count: usize) -> Option<LatelyAt> {
+    pub fn lately(&self, pool: &str, count: usize) -> Option<TimedDecisions> {
         let served = self.pools.values().find(|served| served.name == pool)?;
         let latest = served.pool.decisions().take(count);
         let told = |decision: &Decision| (decision.at, decision.id, self.told(served, decision));

@@ -85,7 +85,7 @@ pub(crate) fn listener(
         send_max,
         read: unless_zero(read),
     };
-    let (recv_buffer_max, front): (usize, Arc<dyn ProtocolConfig>) = match protocol {
+    let (recv_buffer_max, protocol_config): (usize, Arc<dyn ProtocolConfig>) = match protocol {
         Protocol::Frames(framing) => {
             let framing = program::wire_framing(framing);
             (framing.recv_buffer_max(frame_max), Arc::new(frames(framing)))
@@ -122,7 +122,7 @@ pub(crate) fn listener(
             progress_after: unless_zero(write_stall).map(progress_after),
         },
         logged: logged.map(Arc::new),
-        protocol: Arc::clone(&front) as _,
+        protocol: Arc::clone(&protocol_config) as _,
     };
     Ok(ListenerConfig {
         name,
@@ -130,7 +130,7 @@ pub(crate) fn listener(
         datagram_max: frame_max,
         addresses,
         connection: Arc::new(connection),
-        front,
+        protocol_config,
     })
 }
 
@@ -164,8 +164,9 @@ fn http_plan(
         request,
         reply,
     } = http;
-    let ways = routes::Ways { routes, authenticate, request, reply, allow_upgrade };
-    let routing = ways.routing(name, pool, places)?;
+    let routing_settings =
+        routes::RoutingSettings { routes, authenticate, request, reply, allow_upgrade };
+    let routing = routing_settings.routing(name, pool, places)?;
     let limits = wire::http1::Limits {
         head: head_max,
         line: wire::http1::Limits::REQUEST.line.min(head_max),

@@ -23,16 +23,16 @@ pub(crate) fn member_shard(
 }
 
 /// Builds a pool that only its owner shard serves. No worker of it runs here.
-pub(crate) fn elsewhere(
+pub(crate) fn off_shard(
     pool: settings::Pool,
     site: BuildContext<'_>,
 ) -> (PoolConfig, BackendConfig) {
     let is_own = |program: &settings::Program| program.dispatch == settings::Dispatch::Session;
     let own = pool.program().is_some_and(is_own);
-    let nobody = elastic::Sizing { min: 0, max: 1, spare: 0, ..elastic::Sizing::default() };
+    let no_workers = elastic::Sizing { min: 0, max: 1, spare: 0, ..elastic::Sizing::default() };
     let config = PoolConfig {
         name: pool.name.clone(),
-        pool: pool::Settings { sizing: nobody, ..pool::Settings::default() },
+        pool: pool::Settings { sizing: no_workers, ..pool::Settings::default() },
         // Its clients need space in the queues of all pools of the chain.
         then: pool.then.as_ref().and_then(|next| site.places.get(next).copied()),
         balance: BalanceConfig::default(),

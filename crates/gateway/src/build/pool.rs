@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::context::BuildContext;
-use super::said::StartMessages;
+use super::worker_properties::WorkerProperties;
 use super::{balance, program, workers};
 use crate::error::BuildError;
 use backend::backends::BackendConfig;
@@ -24,9 +24,9 @@ pub(crate) fn pool(
 ) -> Result<(PoolConfig, BackendConfig), BuildError> {
     let BuildContext { places, drawn, .. } = site;
     let takes = workers::takes(&pool.worker);
-    let (workers_plan, said) = workers::config(&pool, site)?;
+    let (workers_plan, properties) = workers::config(&pool, site)?;
     let is_tagged = pool.program().is_some_and(program::is_tagged);
-    let StartMessages { slots, settle, recycle, own, members } = said;
+    let WorkerProperties { slots, settle, recycle, own, members } = properties;
     let settings::Pool {
         name,
         worker: _,

@@ -9,7 +9,7 @@ use exchange::ByWorker;
 use settings::Idempotent;
 
 use super::context::unless_zero;
-use super::said::StartMessages;
+use super::worker_properties::WorkerProperties;
 use super::{launch, servers};
 use crate::error::BuildError;
 use backend::programs::{ProgramConfig, ProgramTimeouts, ReplyStreamConfig};
@@ -22,7 +22,7 @@ use engine::pool_config::SessionWorkersConfig;
 pub(super) fn program(
     program: settings::Program,
     pool: &settings::Pool,
-) -> Result<(WorkersConfig, StartMessages), BuildError> {
+) -> Result<(WorkersConfig, WorkerProperties), BuildError> {
     let (deadline, tagged) = (pool.response_timeout, is_tagged(&program));
     let settings::Program {
         command,
@@ -56,7 +56,7 @@ pub(super) fn program(
         None => (String::new(), Vec::new()),
     };
     let policy = Box::new(launch::policy(wiring, bounds));
-    let is_hosted = framing == settings::Framing::Http;
+    let is_spawned_http = framing == settings::Framing::Http;
     let framing = wire_framing(framing);
     resets(&pool.name, framing, reset.as_deref())?;
     let own = (dispatch == settings::Dispatch::Session)
@@ -68,9 +68,9 @@ pub(super) fn program(
         env: variables(&pool.name, env)?,
         policy,
         framing,
-        is_hosted,
+        is_spawned_http,
         alignment: match &carries {
-            _ if tagged || is_hosted || own.is_some() || framing.ends_with_stream() => None,
+            _ if tagged || is_spawned_http || own.is_some() || framing.ends_with_stream() => None,
             Some(_) => Some(settings::Alignment::Off),
             None => Some(alignment),
         },
@@ -83,7 +83,7 @@ pub(super) fn program(
             until: until.map(String::into_bytes),
             gap,
         }),
-        greets: handshake == settings::Handshake::Mcp,
+        needs_handshake: handshake == settings::Handshake::Mcp,
         is_shared: pipeline > 1,
         is_own: own.is_some(),
         tries: match pool.idempotent {
@@ -105,13 +105,13 @@ pub(super) fn program(
     };
     let recycle = launch::recycling(recycle);
     let program = Arc::new(config);
-    let workers = if is_hosted {
-        let servers = asked(pool);
+    let workers = if is_spawned_http {
+        let servers = upstream_config(pool);
         WorkersConfig::SpawnedHttp(Box::new(SpawnedHttpConfig { program, servers, socket }))
     } else {
         WorkersConfig::Programs(program)
     };
-    Ok((workers, StartMessages { slots: pipeline, settle, recycle, own, members: Vec::new() }))
+    Ok((workers, WorkerProperties { slots: pipeline, settle, recycle, own, members: Vec::new() }))
 }
 
 /// Returns the environment of the programs of a pool, including the variables of the daemon that are passed explicitly.
@@ -155,7 +155,7 @@ pub(super) fn is_tagged(program: &settings::Program) -> bool {
 }
 
 /// Builds how requests are sent to programs that serve HTTP. The duration of a reply is not limited.
-fn asked(pool: &settings::Pool) -> UpstreamConfig {
+fn upstream_config(pool: &settings::Pool) -> UpstreamConfig {
     let deadline = pool.response_timeout;
     let deadline = unless_zero(deadline).unwrap_or(NEVER);
     UpstreamConfig {
@@ -166,14 +166,14 @@ fn asked(pool: &settings::Pool) -> UpstreamConfig {
         deadline,
         between: deadline,
         total: None,
-        idle: HOSTED_IDLE,
+        idle: SPAWNED_HTTP_IDLE,
         // The connection is on this host and ends with the process.
         keepalive: None,
         retries: pool.balancing.retries,
         idempotent: pool.idempotent,
         checked: false,
-        is_hosted: true,
-        is_branch: false,
+        is_spawned_http: true,
+        is_member_shard: false,
     }
 }
 
@@ -181,7 +181,7 @@ fn asked(pool: &settings::Pool) -> UpstreamConfig {
 const NEVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// How long an idle connection to a program is kept. It is shorter than the keep-alive time of common servers, so that
 /// the server does not close a connection just when it is used.
-const HOSTED_IDLE: Duration = Duration::from_secs(1);
+const SPAWNED_HTTP_IDLE: Duration = Duration::from_secs(1);
 
 /// Returns the codec of a framing.
 pub(super) const fn wire_framing(framing: settings::Framing) -> wire::Framing {

@@ -10,7 +10,7 @@ use settings::Configuration;
 
 use super::context::{BuildContext, HandlerRegistry};
 use super::listener::listener;
-use super::member_shard::{elsewhere, member_shard};
+use super::member_shard::{member_shard, off_shard};
 use super::pool::pool;
 use crate::drain::DrainLimits;
 use crate::error::BuildError;
@@ -20,7 +20,7 @@ use crate::shared_upstreams::{SharedUpstreams, shared_servers};
 
 impl Reload {
     /// Builds the reload of each shard, in their order, for a daemon whose configuration changes from `old` to `new`.
-    /// Both must have the same listeners and pools ([`settings::fixed`]), in any order: an index refers to the same
+    /// Both must have the same listeners and pools ([`settings::restart_required`]), in any order: an index refers to the same
     /// pool as before.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl Reload {
                 let (config, backend) = match (owner == shard, &shares) {
                     (true, _) => pool(next, site)?,
                     (false, Some(_)) => member_shard(next, site)?,
-                    (false, None) => elsewhere(next, site),
+                    (false, None) => off_shard(next, site),
                 };
                 let replaces = settings::replaces(old, new);
                 Ok(PoolReload { id, config, backend, replaces, shares })

@@ -13,7 +13,7 @@ use crate::error::BuildError;
 use frontend::routing::{Action, GuardConfig, RouteConfig, RoutingConfig};
 
 /// The settings of a listener that concern the routing of its requests.
-pub(super) struct Ways {
+pub(super) struct RoutingSettings {
     pub(super) routes: Vec<settings::Route>,
     pub(super) authenticate: Option<settings::Authenticate>,
     pub(super) request: Edits,
@@ -21,7 +21,7 @@ pub(super) struct Ways {
     pub(super) allow_upgrade: bool,
 }
 
-impl Ways {
+impl RoutingSettings {
     /// Builds the routing; `None` if all requests go unchanged to the listener's pool.
     pub(super) fn routing(
         self,

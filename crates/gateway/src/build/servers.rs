@@ -56,8 +56,8 @@ pub(super) fn config(
         idempotent: pool.idempotent,
         // Health checks decide whether a server is down.
         checked: pool.balancing.health_check.check.is_some(),
-        is_hosted: false,
-        is_branch: false,
+        is_spawned_http: false,
+        is_member_shard: false,
     })
 }
 

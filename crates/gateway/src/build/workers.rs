@@ -6,7 +6,7 @@ use std::time::Duration;
 use settings::{Framing, Worker};
 
 use super::context::BuildContext;
-use super::said::StartMessages;
+use super::worker_properties::WorkerProperties;
 use super::{program, servers, shape};
 use crate::error::BuildError;
 use backend::handler_threads::HandlerThreadsConfig;
@@ -22,11 +22,11 @@ const HANDLER_SETTLE: Duration = Duration::from_secs(1);
 pub(super) fn config(
     pool: &settings::Pool,
     site: BuildContext<'_>,
-) -> Result<(WorkersConfig, StartMessages), BuildError> {
+) -> Result<(WorkersConfig, WorkerProperties), BuildError> {
     let deadline = pool.response_timeout;
-    let said = |slots, settle| {
+    let properties = |slots, settle| {
         let recycle = pool::RecycleSettings::default();
-        StartMessages { slots, settle, recycle, own: None, members: Vec::new() }
+        WorkerProperties { slots, settle, recycle, own: None, members: Vec::new() }
     };
     match pool.worker.clone() {
         Worker::Program(program) => program::program(*program, pool),
@@ -36,13 +36,14 @@ pub(super) fn config(
             let shape = takes(&pool.worker);
             let workers =
                 WorkersConfig::Handlers(HandlerThreadsConfig { factory, deadline, shape });
-            Ok((workers, said(1, HANDLER_SETTLE)))
+            Ok((workers, properties(1, HANDLER_SETTLE)))
         }
         Worker::Servers(servers) => {
             let members = servers.servers.iter().map(servers::member).collect();
-            let said = StartMessages { members, ..said(servers.concurrent_max, SERVER_SETTLE) };
+            let properties =
+                WorkerProperties { members, ..properties(servers.concurrent_max, SERVER_SETTLE) };
             let config = servers::config(pool, servers, site.names)?;
-            Ok((WorkersConfig::Upstream(Box::new(config)), said))
+            Ok((WorkersConfig::Upstream(Box::new(config)), properties))
         }
     }
 }

@@ -58,18 +58,18 @@ impl Shard {
         }
         let mut engine = Engine::new(configs, epoch, seed, Arc::clone(&fleet) as _, shard);
         engine.access_log = access_log;
-        let mut doors = ListenerLimits::default();
+        let mut listener_limits = ListenerLimits::default();
         let mut listeners = Table::default();
         for (config, socket) in configured {
             let id = config.connection.id;
-            doors.insert(id, ClientLimits::new(config.addresses.clone(), instant, seed));
+            listener_limits.insert(id, ClientLimits::new(config.addresses.clone(), instant, seed));
             engine.listener_ends.insert_as(id, ListenerEnds::default());
             listeners.insert_as(id, Listener::new(config, socket));
         }
         Self {
             listeners,
             engine,
-            doors,
+            listener_limits,
             backends,
             fleet,
             sessions: Table::default(),

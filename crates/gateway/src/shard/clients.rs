@@ -31,22 +31,22 @@ impl Shard {
             event::Peer::Local => Peer::Local,
         };
         if self.admission.as_mut().is_some_and(|admits| !admits(&config.name, &peer)) {
-            listener.turned.count_admission();
+            listener.rejections.count_admission();
             return io.close(stream);
         }
         // This check is first, so that a client which is rejected anyway displaces no other client.
-        let entry = match self.doors.at(id).enter(self.engine.now, id, peer) {
+        let entry = match self.listener_limits.at(id).enter(self.engine.now, id, peer) {
             Ok(entry) => entry,
             Err(cause) => {
                 return self.refuse_connection(io, stream, peer, id, client_limits::refusal(cause));
             }
         };
-        if !self.affords(io, stream, peer, id) {
-            return self.doors.leave(entry);
+        if !self.ensure_descriptors(io, stream, peer, id) {
+            return self.listener_limits.leave(entry);
         }
         while !self.fleet.open(id, config.connections_max) {
             if !self.displace(io, id) {
-                self.doors.leave(entry);
+                self.listener_limits.leave(entry);
                 let most = config.connections_max;
                 let text =
                     format!("listener {} has {most} connections, none of them idle", config.name);
@@ -60,7 +60,8 @@ impl Shard {
         let shard = self.engine.shard_link.me();
         let place = self.sessions.insert_with(|place| {
             let id = SessionId::new(shard, place);
-            let mut cx = SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
+            let mut cx =
+                SessionContext::new(&mut self.engine, &mut self.listener_limits, &mut self.scratch);
             Session::open(io, id, stream, (peer, entry), &config, &mut cx)
         });
         let session = SessionId::new(shard, place);
@@ -111,7 +112,8 @@ impl Shard {
     /// Handles that a client which is not read at this moment has ended its input.
     pub(super) fn end_ahead(&mut self, io: &mut Context<'_>, id: SessionId) {
         let Some(session) = self.sessions.get_mut(id) else { return };
-        let mut cx = SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
+        let mut cx =
+            SessionContext::new(&mut self.engine, &mut self.listener_limits, &mut self.scratch);
         if session.handle_end_ahead(io, &mut cx) {
             self.leave(io, id, Cause::Left);
         } else {
@@ -151,7 +153,8 @@ impl Shard {
         let Some(mut session) = self.sessions.remove(id) else {
             return;
         };
-        let mut cx = SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
+        let mut cx =
+            SessionContext::new(&mut self.engine, &mut self.listener_limits, &mut self.scratch);
         session.end(cause, &mut cx);
         session.stop_waiting(&mut cx);
         let listener = &mut self.listeners[session.listener_id()];
@@ -159,7 +162,7 @@ impl Shard {
         self.fleet.close(session.listener_id());
         session.each_abandoned(&mut |request| self.engine.abandon(request, cause));
         self.engine.leave(id);
-        self.doors.leave(session.entry());
+        self.listener_limits.leave(session.entry());
     }
 
     /// Sends a message that a program addressed to all clients to the clients of its pool.
@@ -171,8 +174,11 @@ impl Shard {
         for (pool, frame) in std::mem::take(&mut self.engine.announced) {
             for id in self.sessions.places().into_iter().map(|place| SessionId::new(shard, place)) {
                 let Some(session) = self.sessions.get_mut(id) else { continue };
-                let mut cx =
-                    SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
+                let mut cx = SessionContext::new(
+                    &mut self.engine,
+                    &mut self.listener_limits,
+                    &mut self.scratch,
+                );
                 if session.announce(pool, &frame, &mut cx) && !session.set_dirty(true) {
                     self.dirty.push(id);
                 }
@@ -205,8 +211,11 @@ impl Shard {
             let found = self.sessions.get_mut(id);
             if let Some(session) = found {
                 session.set_dirty(false);
-                let mut cx =
-                    SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
+                let mut cx = SessionContext::new(
+                    &mut self.engine,
+                    &mut self.listener_limits,
+                    &mut self.scratch,
+                );
                 session.flush(io, &mut cx);
             }
         }

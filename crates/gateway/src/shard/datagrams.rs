@@ -39,13 +39,13 @@ impl Shard {
         let listener = &mut self.listeners[id];
         let config = std::sync::Arc::clone(&listener.config);
         if self.admission.as_mut().is_some_and(|admits| !admits(&config.name, &peer)) {
-            listener.turned.count_admission();
+            listener.rejections.count_admission();
             return;
         }
-        let door = self.doors.at(id).datagram(self.engine.now, peer);
-        if door == Err(Cause::Denied) {
+        let admission = self.listener_limits.at(id).datagram(self.engine.now, peer);
+        if admission == Err(Cause::Denied) {
             // The answer would go to the address in the datagram, which may be forged.
-            listener.turned.count(Cause::Denied);
+            listener.rejections.count(Cause::Denied);
             return;
         }
         let hears_errors = bytes.first() != Some(&ERROR);
@@ -55,13 +55,13 @@ impl Shard {
                 Some((Cause::Draining, "the daemon is about to end".to_owned()))
             } else if bytes.len() > frame_max {
                 Some((Cause::TooLong, format!("a datagram has at most {frame_max} bytes")))
-            } else if listener.asking >= max {
+            } else if listener.datagrams_in_flight >= max {
                 Some((Cause::Connections, format!("listener {} has {max} requests", config.name)))
             } else {
-                door.err().map(|cause| (cause, cause.meaning().to_owned()))
+                admission.err().map(|cause| (cause, cause.meaning().to_owned()))
             };
         if let Some((cause, text)) = refusal {
-            listener.turned.count(cause);
+            listener.rejections.count(cause);
             let outcome = Outcome::ended(cause, Phase::Receive, &text);
             let entry = self.begin_entry(&config, bytes);
             self.engine.refused_at_receipt(config.connection.pool, source, &outcome, entry);
@@ -71,7 +71,7 @@ impl Shard {
             return;
         }
         listener.accepted += 1;
-        listener.asking += 1;
+        listener.datagrams_in_flight += 1;
         let client = Client::Datagram { listener: id, to: Box::new(from.clone()), hears_errors };
         let entry = self.begin_entry(&config, bytes);
         let request = (Slice::copy_of(bytes).into(), RequestMeta::default());
@@ -97,7 +97,7 @@ impl Shard {
         reply_event: ReplyEvent,
     ) {
         if let ReplyEvent::End(outcome) = reply_event {
-            self.listeners[id].asking -= 1;
+            self.listeners[id].datagrams_in_flight -= 1;
             if hears_errors || !matches!(outcome, Outcome::Ended(..)) {
                 self.answer(io, id, to, outcome);
             }
@@ -122,7 +122,10 @@ impl Shard {
             Outcome::Reply(body) | Outcome::Fallback(_, body) => io.send_datagram(socket, to, body),
             Outcome::Ended(..) => {
                 self.scratch.bytes.clear();
-                self.listeners[id].config.front.write_refusal(&outcome, &mut self.scratch.bytes);
+                self.listeners[id]
+                    .config
+                    .protocol_config
+                    .write_refusal(&outcome, &mut self.scratch.bytes);
                 io.send_datagram(socket, to, &self.scratch.bytes)
             }
         };
@@ -133,7 +136,7 @@ impl Shard {
     }
 
     /// Whether requests of datagrams are in flight.
-    pub(super) fn datagrams_asking(&self) -> bool {
-        self.listeners.values().any(|listener| listener.asking > 0)
+    pub(super) fn has_datagrams_in_flight(&self) -> bool {
+        self.listeners.values().any(|listener| listener.datagrams_in_flight > 0)
     }
 }

@@ -35,7 +35,8 @@ impl Shard {
         self.drain.close(io);
         self.hand_out(io);
         for session in self.sessions.values_mut() {
-            let mut cx = SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
+            let mut cx =
+                SessionContext::new(&mut self.engine, &mut self.listener_limits, &mut self.scratch);
             session.flush_and_finish(io, &mut cx);
         }
         if self.sessions.is_empty() {
@@ -54,8 +55,11 @@ impl Shard {
                 let DrainLimits { within: _, keepalive_timeout } = self.drain.limits;
                 self.engine.drain_keepalive_timeout = Some(keepalive_timeout);
                 for session in self.sessions.values_mut() {
-                    let mut cx =
-                        SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
+                    let mut cx = SessionContext::new(
+                        &mut self.engine,
+                        &mut self.listener_limits,
+                        &mut self.scratch,
+                    );
                     session.begin_drain(io, &mut cx);
                 }
                 self.end_requests(io);
@@ -86,7 +90,7 @@ impl Shard {
         if self.engine.shard_link.all_serve() {
             self.engine.leave_all();
         }
-        let owing = self.sessions.values().any(Session::is_owed) || self.datagrams_asking();
+        let owing = self.sessions.values().any(Session::is_owed) || self.has_datagrams_in_flight();
         if self.engine.stop_idle_pools() && self.backends.is_empty() && !owing {
             self.close_sessions(io);
         }

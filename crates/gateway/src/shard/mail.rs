@@ -6,10 +6,10 @@ use event::Context;
 use exchange::{Cause, Outcome, Phase, PoolId, Slice};
 
 use super::Shard;
-use super::shortage::MANY;
+use super::shortage::CLOSE_BATCH;
 use crate::drain::Stage;
 use crate::shard_mail::ShardMail;
-use backend::health_checks::Remark;
+use backend::health_checks::CheckResult;
 use flow::client::{Client, Source};
 use flow::request_meta::RequestMeta;
 use observe::status::{ListenerStatus, MemoryStatus, PlaceStatus, PoolStatus, Status, WorkerTally};
@@ -24,8 +24,10 @@ impl Shard {
                 let told = self.engine.order(&pool, &order);
                 self.engine.barriers.owe(move || reply(told));
             }
-            ShardMail::Why { id, reply } => reply(self.engine.why(id)),
-            ShardMail::Lately { pool, count, reply } => reply(self.engine.lately(&pool, count)),
+            ShardMail::Explain { id, reply } => reply(self.engine.why(id)),
+            ShardMail::RecentDecisions { pool, count, reply } => {
+                reply(self.engine.lately(&pool, count))
+            }
             ShardMail::Status(reply) => reply(self.status()),
             ShardMail::Recycle { pool, reply } => {
                 let count = self.engine.recycle(&pool);
@@ -44,7 +46,7 @@ impl Shard {
             // Memory is freed at the end of this turn.
             ShardMail::Memory => {}
             ShardMail::MakeRoom => {
-                self.close_idle(io, MANY);
+                self.close_idle(io, CLOSE_BATCH);
             }
             ShardMail::Drain if self.drain.stage == Stage::Running => self.begin_drain(io),
             ShardMail::Drain | ShardMail::Stop => io.stop(),
@@ -124,7 +126,7 @@ impl Shard {
 
 fn place_status(
     view: pool::WorkerView<'_>,
-    check: Option<Remark>,
+    check: Option<CheckResult>,
     tally: WorkerTally,
     now: Instant,
 ) -> PlaceStatus {
@@ -133,7 +135,7 @@ fn place_status(
         weight: view.weight_set.unwrap_or(view.weight),
         weight_configured: view.weight,
         weight_set: view.weight_set,
-        hand: view.admin_state.as_str(),
+        admin_state: view.admin_state.as_str(),
         health: view.health.as_str(),
         health_since: view
             .health_since

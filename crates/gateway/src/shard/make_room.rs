@@ -7,7 +7,7 @@ use event::{Context, StreamId};
 use exchange::{Cause, ListenerId, Outcome, Peer, Phase};
 
 use super::Shard;
-use super::shortage::{Among, MANY, SEARCH_INTERVAL_MS, Shortage};
+use super::shortage::{Among, CLOSE_BATCH, SEARCH_INTERVAL_MS, Shortage};
 use crate::descriptors::Supply;
 use crate::shard_mail::ShardMail;
 use observe::closings::Closing;
@@ -17,7 +17,7 @@ const LOG_INTERVAL: Duration = Duration::from_secs(10);
 impl Shard {
     /// Ensures that a connection which was just accepted leaves enough descriptors for workers. Returns false if the
     /// connection was rejected because no connection is idle.
-    pub(super) fn affords(
+    pub(super) fn ensure_descriptors(
         &mut self,
         io: &mut Context<'_>,
         stream: StreamId,
@@ -33,7 +33,7 @@ impl Shard {
         self.note_shortage();
         if supply == Supply::Last {
             // An answer would keep the descriptor in use until the client has read it.
-            self.listeners[id].turned.count(Cause::Connections);
+            self.listeners[id].rejections.count(Cause::Connections);
             io.close(stream);
             return false;
         }
@@ -46,7 +46,7 @@ impl Shard {
     /// Handles that the system refused a descriptor for a connection that waits to be accepted.
     pub(super) fn lacks_descriptor_to_accept(&mut self, io: &mut Context<'_>) {
         if self.shortage.closed_in != self.turns {
-            self.lacks_descriptor(io, MANY);
+            self.lacks_descriptor(io, CLOSE_BATCH);
         }
     }
 

@@ -14,17 +14,17 @@ const HELD_MIN: usize = 1024;
 impl Shard {
     /// Publishes the memory in use by this shard, and compares the total with the limit.
     pub(super) fn watch_memory(&mut self, io: &mut Context<'_>) {
-        match self.look_at_memory() {
+        match self.check_memory() {
             LimitCheck::Within | LimitCheck::Left => {}
             // From now on all shards reject new requests. Each shard frees memory in its next turn, if that is still
             // necessary.
             LimitCheck::Entered => {
                 self.fleet.holders().begin(self.engine.now);
-                self.fleet.tell_all(|| ShardMail::Memory);
+                self.fleet.send_to_all(|| ShardMail::Memory);
             }
             LimitCheck::Over => {
                 self.free_memory(io);
-                self.look_at_memory();
+                self.check_memory();
             }
         }
     }
@@ -34,9 +34,9 @@ impl Shard {
         self.fleet.held()
     }
 
-    fn look_at_memory(&self) -> LimitCheck {
+    fn check_memory(&self) -> LimitCheck {
         let (held, memory) = (self.held(), self.fleet.memory());
-        let look = memory.look(held);
+        let look = memory.check(held);
         let max = memory.max();
         match look {
             LimitCheck::Entered => {
@@ -83,7 +83,7 @@ impl Shard {
         }
         if is_news && self.held() > low {
             // Another shard may have to close a connection now.
-            self.fleet.tell_all(|| ShardMail::Memory);
+            self.fleet.send_to_all(|| ShardMail::Memory);
         }
         let has_larger = !self.fleet.holders().is_largest(shard, 0, now);
         if closed < holders.len() || has_larger {

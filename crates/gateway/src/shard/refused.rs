@@ -42,20 +42,20 @@ impl Shard {
         outcome: Outcome,
     ) {
         let listener = &mut self.listeners[id];
-        listener.turned.count(outcome.end().cause);
+        listener.rejections.count(outcome.end().cause);
         if self.refused.open >= ANSWERED_MAX {
             return io.close(stream);
         }
         let listener = Arc::clone(&listener.config);
         self.refused.open += 1;
         io.set_key(stream, StreamOwner::Refused.key());
-        if let RefusalTime::AfterRequest(within) = listener.front.refusal_time() {
+        if let RefusalTime::AfterRequest(within) = listener.protocol_config.refusal_time() {
             io.deadline_in(stream, HEAD, within.unwrap_or(HEAD_TIMEOUT));
             self.refused.waiting.insert(stream.index(), Waiting { listener, peer, outcome });
             return;
         }
         self.scratch.bytes.clear();
-        listener.front.write_refusal(&outcome, &mut self.scratch.bytes);
+        listener.protocol_config.write_refusal(&outcome, &mut self.scratch.bytes);
         let connection = &listener.connection;
         let entry = self.engine.access_log.begin(connection.logged.as_ref());
         let source = Source::of_listener(peer, id);
@@ -82,9 +82,10 @@ impl Shard {
         let Waiting { listener, peer, outcome } = waiting;
         self.scratch.bytes.clear();
         let rest = bytes.len() >= HEAD_MAX;
-        let mut cx = SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
+        let mut cx =
+            SessionContext::new(&mut self.engine, &mut self.listener_limits, &mut self.scratch);
         let connection = &listener.connection;
-        if !listener.front.refuse_request(connection, (bytes, rest), outcome, &mut cx) {
+        if !listener.protocol_config.refuse_request(connection, (bytes, rest), outcome, &mut cx) {
             return;
         }
         let entry = cx.entry.take();

@@ -22,12 +22,15 @@ impl Shard {
         for config in listeners {
             let Some(listener) = self.listeners.get_mut(config.connection.id) else { continue };
             let addresses = config.addresses.clone();
-            self.doors.at(config.connection.id).handle_addresses(addresses, now, self.seed);
+            self.listener_limits
+                .at(config.connection.id)
+                .handle_addresses(addresses, now, self.seed);
             listener.config = config;
         }
         for session in self.sessions.values_mut() {
             let config = Arc::clone(&self.listeners[session.listener_id()].config.connection);
-            let mut cx = SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
+            let mut cx =
+                SessionContext::new(&mut self.engine, &mut self.listener_limits, &mut self.scratch);
             session.handle_listener(io, &config, &mut cx);
         }
         Some(self.reload_pools(io, pools))

@@ -28,7 +28,7 @@ pub(super) struct IdleFound {
 
 /// The number of idle connections to close when the system refuses a descriptor: for a connection that waits to be
 /// accepted, or for the pipes of a program.
-pub(super) const MANY: usize = 16;
+pub(super) const CLOSE_BATCH: usize = 16;
 
 /// The state of a shard concerning short descriptors.
 #[derive(Debug, Default)]

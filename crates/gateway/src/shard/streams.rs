@@ -27,8 +27,11 @@ impl Shard {
                 if let Some(session) = found {
                     let listener = &self.listeners[session.listener_id()].config;
                     session.take_over(io, &listener.connection);
-                    let mut cx =
-                        SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
+                    let mut cx = SessionContext::new(
+                        &mut self.engine,
+                        &mut self.listener_limits,
+                        &mut self.scratch,
+                    );
                     let closing = session.handle_data(io, &mut data, &mut cx);
                     if !session.set_dirty(true) {
                         self.dirty.push(id);
@@ -54,8 +57,11 @@ impl Shard {
             StreamOwner::Session(id) => {
                 let found = self.sessions.get_mut(id);
                 let Some(session) = found else { return };
-                let mut cx =
-                    SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
+                let mut cx = SessionContext::new(
+                    &mut self.engine,
+                    &mut self.listener_limits,
+                    &mut self.scratch,
+                );
                 if session.handle_eof(io, &mut cx) {
                     self.leave(io, id, Cause::Left);
                 } else {
@@ -107,8 +113,11 @@ impl Shard {
             StreamOwner::Session(id) => {
                 let found = self.sessions.get_mut(id);
                 let Some(session) = found else { return };
-                let mut cx =
-                    SessionContext::new(&mut self.engine, &mut self.doors, &mut self.scratch);
+                let mut cx = SessionContext::new(
+                    &mut self.engine,
+                    &mut self.listener_limits,
+                    &mut self.scratch,
+                );
                 match session.handle_deadline(io, name, &mut cx) {
                     Some(closing) => self.close_session(io, id, closing),
                     None => self.touch(id),

@@ -8,7 +8,7 @@ use exchange::{Outcome, PoolId};
 use spawn::Report;
 
 use super::Shard;
-use super::shortage::MANY;
+use super::shortage::CLOSE_BATCH;
 use backend::health_checks::ProbeRequest;
 use flow::backend_effect::BackendEffect;
 use flow::client::Client;
@@ -65,7 +65,7 @@ impl Shard {
                 pool
             }
             StreamOwner::Check { pool, target } => {
-                self.backends.hear_check(io, (pool, target), stream, heard);
+                self.backends.handle_check_event(io, (pool, target), stream, heard);
                 pool
             }
             StreamOwner::Nobody | StreamOwner::Session(_) | StreamOwner::Refused => return,
@@ -117,7 +117,7 @@ impl Shard {
             Report::SupervisorReplaced => return tracing::info!("another supervisor has started"),
         };
         if matches!(&report, Report::StartFailed { error, .. } if error.lacks_descriptor()) {
-            self.lacks_descriptor(io, MANY);
+            self.lacks_descriptor(io, CLOSE_BATCH);
         }
         if let Some(pool) = self.backends.handle_process(io, token, report) {
             self.take_reports(pool);
@@ -144,16 +144,16 @@ impl Shard {
             let requests = self.backends.run_checks(io, pool);
             self.take_reports(pool);
             for request in requests {
-                self.ask_worker(io, pool, request);
+                self.send_check(io, pool, request);
             }
         }
     }
 
     /// Sends a health check request to a worker, if it has no request in flight.
-    fn ask_worker(&mut self, io: &Context<'_>, pool: PoolId, request: ProbeRequest) {
+    fn send_check(&mut self, io: &Context<'_>, pool: PoolId, request: ProbeRequest) {
         let ProbeRequest { worker, number, line } = request;
         if !self.engine.is_free(pool, worker) {
-            return self.backends.handle_unasked(io.now(), pool, number);
+            return self.backends.handle_not_sent(io.now(), pool, number);
         }
         let reports = Arc::clone(self.backends.later());
         let reply =

@@ -35,11 +35,11 @@ struct Waiting {
     bytes_max: usize,
     sinks: usize,
     /// Whether the source waits for lines.
-    asleep: bool,
+    is_waiting: bool,
     /// Whether the source must return even without lines.
-    roused: bool,
+    is_woken: bool,
     /// Whether the source was dropped.
-    gone: bool,
+    source_dropped: bool,
 }
 
 impl Shared {
@@ -48,9 +48,9 @@ impl Shared {
     }
 
     fn wake(&self, mut waiting: MutexGuard<'_, Waiting>) {
-        let asleep = mem::take(&mut waiting.asleep);
+        let is_waiting = mem::take(&mut waiting.is_waiting);
         drop(waiting);
-        if asleep {
+        if is_waiting {
             self.filled.notify_one();
         }
     }
@@ -78,7 +78,7 @@ impl LogSink {
     pub fn add(&self, batch: &LogBatch) -> bool {
         let mut waiting = self.0.waiting();
         let length = waiting.batch.bytes.len() + batch.bytes.len();
-        if waiting.gone || length > waiting.bytes_max {
+        if waiting.source_dropped || length > waiting.bytes_max {
             return false;
         }
         waiting.batch.bytes.extend_from_slice(&batch.bytes);
@@ -88,9 +88,9 @@ impl LogSink {
     }
 
     /// Makes [`LogSource::next`] return even without lines.
-    pub fn rouse(&self) {
+    pub fn wake_source(&self) {
         let mut waiting = self.0.waiting();
-        waiting.roused = true;
+        waiting.is_woken = true;
         self.0.wake(waiting);
     }
 
@@ -116,7 +116,7 @@ impl Drop for LogSink {
 }
 
 impl LogSource {
-    /// Waits for lines and replaces the content of `batch` with all of them. After [`LogSink::rouse`] the batch may be
+    /// Waits for lines and replaces the content of `batch` with all of them. After [`LogSink::wake_source`] the batch may be
     /// empty. Returns `false` if there are no lines and no sinks.
     pub fn next(&mut self, batch: &mut LogBatch) -> bool {
         batch.bytes.clear();
@@ -124,14 +124,14 @@ impl LogSource {
         batch.lines = 0;
         let mut waiting = self.0.waiting();
         loop {
-            if !waiting.batch.bytes.is_empty() || mem::take(&mut waiting.roused) {
+            if !waiting.batch.bytes.is_empty() || mem::take(&mut waiting.is_woken) {
                 mem::swap(&mut waiting.batch, batch);
                 return true;
             }
             if waiting.sinks == 0 {
                 return false;
             }
-            waiting.asleep = true;
+            waiting.is_waiting = true;
             waiting = self.0.filled.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -150,7 +150,7 @@ impl LogSource {
 
 impl Drop for LogSource {
     fn drop(&mut self) {
-        self.0.waiting().gone = true;
+        self.0.waiting().source_dropped = true;
     }
 }
 
@@ -188,14 +188,14 @@ mod tests {
             }
             seen
         });
-        let asleep = || sink.0.waiting().asleep;
+        let is_waiting = || sink.0.waiting().is_waiting;
         for step in 0..2 {
-            while !asleep() {
+            while !is_waiting() {
                 std::thread::yield_now();
             }
-            if step == 0 { assert!(sink.add(&batch(b"a\n"))) } else { sink.rouse() }
+            if step == 0 { assert!(sink.add(&batch(b"a\n"))) } else { sink.wake_source() }
         }
-        while !asleep() {
+        while !is_waiting() {
             std::thread::yield_now();
         }
         drop(sink);

@@ -210,7 +210,7 @@ impl Metrics {
         let name = "roadstead_connections_rejected_total";
         page.head(name, "counter", "Rejected connections and datagrams, by reason.");
         for (listener, metrics) in self.listeners.values() {
-            for (reason, count) in Rejections::WORDS.iter().zip(&metrics.turned) {
+            for (reason, count) in Rejections::WORDS.iter().zip(&metrics.rejections) {
                 let labels = format!("{{listener=\"{listener}\",reason=\"{reason}\"}}");
                 page.line(name, &labels, count.load());
             }

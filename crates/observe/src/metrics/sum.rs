@@ -9,7 +9,7 @@ impl ListenerMetrics {
         let Self {
             open,
             accepted,
-            turned,
+            rejections,
             addresses,
             addresses_forgotten,
             accept_failed,
@@ -19,7 +19,9 @@ impl ListenerMetrics {
         for (to, from) in self.closings.iter().zip(closings) {
             to.add(from);
         }
-        for (to, from) in self.turned.iter().chain(&self.ends).zip(turned.iter().chain(ends)) {
+        for (to, from) in
+            self.rejections.iter().chain(&self.ends).zip(rejections.iter().chain(ends))
+        {
             to.add(from);
         }
         self.addresses.add(addresses);

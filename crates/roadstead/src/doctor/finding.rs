@@ -22,7 +22,7 @@ pub(super) enum Finding {
     /// It ends when its input ends.
     Ends,
     /// It ends on SIGTERM.
-    HeedsTerm,
+    EndsOnTerm,
     /// It answers an HTTP request: the status, and the time.
     Serves(u16, Duration),
     /// It answers more than one request on a connection.
@@ -40,7 +40,7 @@ pub(super) enum Finding {
     NotHttp(String),
 
     /// It writes output before the first request.
-    Greets(String),
+    WritesBeforeRequest(String),
     /// It writes a text without a line end before the first request.
     Prompts(String),
     /// It answers, but the first answer takes long.
@@ -112,7 +112,7 @@ impl Finding {
                 | Self::AnswersAgain
                 | Self::Pipelines(_)
                 | Self::Ends
-                | Self::HeedsTerm
+                | Self::EndsOnTerm
                 | Self::Serves(..)
                 | Self::Keeps
                 | Self::Closes
@@ -129,7 +129,7 @@ impl Finding {
                 format!("it takes {count} requests at once and answers all: `pipeline` may be more than 1")
             }
             Self::Ends => "it ends when its input ends".into(),
-            Self::HeedsTerm => "it ends when it is told to (TERM)".into(),
+            Self::EndsOnTerm => "it ends when it is told to (TERM)".into(),
             Self::Serves(status, after) => {
                 format!("it answers a request of HTTP with {status} (after {after:.1?})")
             }
@@ -141,7 +141,7 @@ impl Finding {
             Self::Unanswered(wait) => format!("it did not answer a request of HTTP within {wait:?}"),
             Self::Drops => "it ends the connection without a reply".into(),
             Self::NotHttp(why) => format!("what it says is no HTTP: {why}"),
-            Self::Greets(text) => format!("it speaks before it is asked: {text}"),
+            Self::WritesBeforeRequest(text) => format!("it speaks before it is asked: {text}"),
             Self::Prompts(text) => format!("it prints a prompt before it is asked: {text}"),
             Self::StartsSlowly { first, second } => format!(
                 "it answers its first request only after {first:.1?}, and the next after {second:.1?}: it starts slowly"
@@ -204,7 +204,7 @@ impl Finding {
             Self::Drops => "an error in its handler may do that; run it by hand with the same request"
                 .into(),
             Self::NotHttp(_) => "is it a program on pipes, of another `--framing`?".into(),
-            Self::Greets(_) => "print that to standard error, or set `ready = \"line\"` in its pool if it \
+            Self::WritesBeforeRequest(_) => "print that to standard error, or set `ready = \"line\"` in its pool if it \
                                 is one line; else the pool takes it for an answer to nobody, and \
                                 replaces the program"
                 .into(),

@@ -11,7 +11,7 @@ use wire::http1::{Body, HeadScan, Limits, Method, ReplyHead, RequestInfo, Upgrad
 
 use super::examine::{dead, dies};
 use super::finding::Finding;
-use super::patient::{Clinic, Patient, Treatment};
+use super::program_run::{ProgramRun, ProgramRunner, RunSettings};
 use crate::private_folder::private_folder;
 
 /// The timeout of one read from a connection.
@@ -29,8 +29,8 @@ pub(super) enum Place {
 
 /// The program and the parameters of its examination.
 pub(super) struct Serving {
-    pub(super) clinic: Clinic,
-    pub(super) treatment: Treatment,
+    pub(super) runner: ProgramRunner,
+    pub(super) settings: RunSettings,
     pub(super) place: Place,
     /// The path of the request.
     pub(super) path: String,
@@ -38,7 +38,7 @@ pub(super) struct Serving {
 }
 
 /// The result of a request.
-enum Heard {
+enum HttpOutcome {
     Whole { status: u16, keep: bool },
     Silent,
     Ended,
@@ -64,24 +64,24 @@ impl Serving {
     fn look(&mut self, path: &std::path::Path) -> Result<Vec<Finding>, String> {
         let mut found = Vec::new();
         let wait = self.wait;
-        let (address, treatment) = self.dress(path).map_err(|error| error.to_string())?;
-        let mut patient = self.clinic.admit(&treatment)?;
-        let Some(mut stream) = reach(&address, &mut patient, wait) else {
-            found.push(if dead(&patient) {
-                dies(&mut patient, wait)
+        let (address, settings) = self.choose_address(path).map_err(|error| error.to_string())?;
+        let mut running = self.runner.start(&settings)?;
+        let Some(mut stream) = connect(&address, &mut running, wait) else {
+            found.push(if dead(&running) {
+                dies(&mut running, wait)
             } else {
                 Finding::NoConnection(wait)
             });
             return Ok(found);
         };
         let asked = Instant::now();
-        match ask(&mut *stream, &mut patient, &self.path, wait) {
-            Heard::Whole { status, keep } => {
+        match ask(&mut *stream, &mut running, &self.path, wait) {
+            HttpOutcome::Whole { status, keep } => {
                 found.push(Finding::Serves(status, asked.elapsed()));
-                let again = keep.then(|| ask(&mut *stream, &mut patient, &self.path, wait));
+                let again = keep.then(|| ask(&mut *stream, &mut running, &self.path, wait));
                 found.push(match again {
-                    Some(Heard::Whole { .. }) => Finding::Keeps,
-                    Some(Heard::Ended) => Finding::Breaks(
+                    Some(HttpOutcome::Whole { .. }) => Finding::Keeps,
+                    Some(HttpOutcome::Ended) => Finding::Breaks(
                         "it says that it keeps the connection, and ends it",
                         "nothing more".to_owned(),
                     ),
@@ -89,40 +89,40 @@ impl Serving {
                     None => Finding::Closes,
                 });
             }
-            Heard::Silent | Heard::Broken(_) | Heard::Ended
-                if !dead(&patient) && speaks_fastcgi(&address, &mut patient, wait) =>
+            HttpOutcome::Silent | HttpOutcome::Broken(_) | HttpOutcome::Ended
+                if !dead(&running) && speaks_fastcgi(&address, &mut running, wait) =>
             {
                 found.push(Finding::FastCgi);
             }
-            Heard::Silent => found.push(Finding::Unanswered(wait)),
-            Heard::Broken(said) => found.push(Finding::NotHttp(said)),
-            Heard::Ended if patient.listen(wait.min(LOOK * 20), |it| it.exit.is_some()) => {
-                found.push(dies(&mut patient, wait));
+            HttpOutcome::Silent => found.push(Finding::Unanswered(wait)),
+            HttpOutcome::Broken(said) => found.push(Finding::NotHttp(said)),
+            HttpOutcome::Ended if running.listen(wait.min(LOOK * 20), |it| it.exit.is_some()) => {
+                found.push(dies(&mut running, wait));
                 return Ok(found);
             }
-            Heard::Ended => found.push(Finding::Drops),
+            HttpOutcome::Ended => found.push(Finding::Drops),
         }
         drop(stream);
-        patient.stop(Stop::Term);
-        let ended = patient.listen(wait, |it| it.exit.is_some());
-        found.push(if ended { Finding::HeedsTerm } else { Finding::IgnoresTerm(wait) });
+        running.stop(Stop::Term);
+        let ended = running.listen(wait, |it| it.exit.is_some());
+        found.push(if ended { Finding::EndsOnTerm } else { Finding::IgnoresTerm(wait) });
         Ok(found)
     }
 
     /// Chooses the address, and how the program receives it: by an inherited socket, its arguments or its environment.
-    fn dress(&self, path: &std::path::Path) -> std::io::Result<(Address, Treatment)> {
-        let mut treatment = self.treatment.clone();
+    fn choose_address(&self, path: &std::path::Path) -> std::io::Result<(Address, RunSettings)> {
+        let mut settings = self.settings.clone();
         let mut tell = |word: &str, variable: &str, value: String| {
-            for argument in &mut treatment.program {
+            for argument in &mut settings.program {
                 *argument = argument.replace(word, &value);
             }
-            treatment.env.push((variable.to_owned(), value));
+            settings.env.push((variable.to_owned(), value));
         };
         let address = match self.place {
             Place::Inherited => {
                 let socket = Socket::bind(path)?;
                 socket.open();
-                treatment.socket = Some(socket);
+                settings.socket = Some(socket);
                 Address::Unix(path.to_owned())
             }
             Place::Path => {
@@ -135,12 +135,16 @@ impl Serving {
                 Address::Port(port)
             }
         };
-        Ok((address, treatment))
+        Ok((address, settings))
     }
 }
 
 /// Connects to the program as soon as it accepts connections.
-fn reach(address: &Address, patient: &mut Patient<'_>, wait: Duration) -> Option<Box<dyn Stream>> {
+fn connect(
+    address: &Address,
+    running: &mut ProgramRun<'_>,
+    wait: Duration,
+) -> Option<Box<dyn Stream>> {
     let until = Instant::now() + wait;
     loop {
         let made = match address {
@@ -150,7 +154,7 @@ fn reach(address: &Address, patient: &mut Patient<'_>, wait: Duration) -> Option
             }),
             Address::Port(port) => {
                 TcpStream::connect(("127.0.0.1", port.number())).and_then(|it| {
-                    let mut program = spawn::PortProgram::new(port.number(), patient.pid());
+                    let mut program = spawn::PortProgram::new(port.number(), running.pid());
                     let owner = program.owner_of(it.local_addr()?);
                     if owner != spawn::PortOwner::Program {
                         return Err(ErrorKind::ConnectionRefused.into());
@@ -163,8 +167,8 @@ fn reach(address: &Address, patient: &mut Patient<'_>, wait: Duration) -> Option
         if let Ok(stream) = made {
             return Some(stream);
         }
-        patient.listen(LOOK, dead);
-        if dead(patient) || Instant::now() > until {
+        running.listen(LOOK, dead);
+        if dead(running) || Instant::now() > until {
             return None;
         }
     }
@@ -176,8 +180,8 @@ const FASTCGI_ASKS: &[u8] = b"\x01\x09\0\0\0\x11\0\0\x0f\0FCGI_MPXS_CONNS";
 const FASTCGI_ANSWERS: [u8; 2] = [1, 10];
 
 /// Returns whether the program answers FastCGI on a new connection.
-fn speaks_fastcgi(address: &Address, patient: &mut Patient<'_>, wait: Duration) -> bool {
-    let Some(mut stream) = reach(address, patient, wait) else { return false };
+fn speaks_fastcgi(address: &Address, running: &mut ProgramRun<'_>, wait: Duration) -> bool {
+    let Some(mut stream) = connect(address, running, wait) else { return false };
     if stream.write_all(FASTCGI_ASKS).is_err() {
         return false;
     }
@@ -191,16 +195,21 @@ fn speaks_fastcgi(address: &Address, patient: &mut Patient<'_>, wait: Duration) 
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
             Err(_) => return false,
         }
-        patient.listen(Duration::ZERO, |_| false);
+        running.listen(Duration::ZERO, |_| false);
     }
     answer == FASTCGI_ANSWERS
 }
 
 /// Sends one request and returns the result.
-fn ask(stream: &mut dyn Stream, patient: &mut Patient<'_>, path: &str, wait: Duration) -> Heard {
+fn ask(
+    stream: &mut dyn Stream,
+    running: &mut ProgramRun<'_>,
+    path: &str,
+    wait: Duration,
+) -> HttpOutcome {
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
     if stream.write_all(request.as_bytes()).is_err() {
-        return Heard::Ended;
+        return HttpOutcome::Ended;
     }
     let until = Instant::now() + wait;
     let (mut said, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
@@ -214,22 +223,22 @@ fn ask(stream: &mut dyn Stream, patient: &mut Patient<'_>, path: &str, wait: Dur
             Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
         };
         // Its other output is read meanwhile, because the program might block on a full pipe.
-        patient.listen(Duration::ZERO, |_| false);
+        running.listen(Duration::ZERO, |_| false);
         match read(&said, ended) {
             Some(heard) => return heard,
-            None if ended => return Heard::Ended,
-            None if Instant::now() > until => return Heard::Silent,
+            None if ended => return HttpOutcome::Ended,
+            None if Instant::now() > until => return HttpOutcome::Silent,
             None => {}
         }
     }
 }
 
 /// Returns the reply when it is complete.
-fn read(said: &[u8], ended: bool) -> Option<Heard> {
+fn read(said: &[u8], ended: bool) -> Option<HttpOutcome> {
     let limits = Limits::REPLY;
     let broken = |refusal: &dyn std::fmt::Display| {
         let shown = &said[..said.len().min(SHOWN_MAX)];
-        Some(Heard::Broken(format!("{refusal}. It said \"{}\"", shown.escape_ascii())))
+        Some(HttpOutcome::Broken(format!("{refusal}. It said \"{}\"", shown.escape_ascii())))
     };
     let mut from = 0;
     loop {
@@ -257,6 +266,6 @@ fn read(said: &[u8], ended: bool) -> Option<Heard> {
         }
         let whole = body.is_done() || ended && body.end().is_ok();
         let keep = head.connection.keep_alive && !ended;
-        return whole.then_some(Heard::Whole { status: head.status, keep });
+        return whole.then_some(HttpOutcome::Whole { status: head.status, keep });
     }
 }

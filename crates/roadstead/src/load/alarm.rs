@@ -35,7 +35,7 @@ impl Alarm {
     }
 
     /// Records that the timer has expired and is no longer set.
-    pub(super) fn rang(&mut self) {
+    pub(super) fn expired(&mut self) {
         self.at = None;
     }
 

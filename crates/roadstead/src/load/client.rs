@@ -11,12 +11,12 @@ use memchr::memchr;
 
 use super::account::Account;
 use super::alarm::Alarm;
-use super::connection::{Line, Link};
-use super::fleet::Fleet;
+use super::connection::{ConnectionState, Line};
+use super::fleet::Connections;
 use super::pace::{Pace, Start, nanoseconds};
 use super::reply;
 use super::settings::{
-    ID_FIRST, Lines, LoadSettings, OPENING_MAX, PROGRESS_EVERY, Patience, RESEND_AFTER,
+    ID_FIRST, Lines, LoadSettings, OPENING_MAX, PROGRESS_EVERY, RESEND_AFTER, Timeouts,
 };
 use super::summary::{Progress, Summary};
 use crate::ledger::Fate;
@@ -37,12 +37,12 @@ enum Phase {
 /// All connections of a run.
 pub(super) struct Client<'a> {
     settings: &'a LoadSettings,
-    patience: Patience,
+    patience: Timeouts,
     pace: Option<Pace>,
     stop: &'a AtomicBool,
     progress: &'a mut dyn FnMut(&Progress),
     account: Account,
-    connections: Fleet,
+    connections: Connections,
     phase: Phase,
     start: Start,
     /// The time until which lines are due, in nanoseconds after the start.
@@ -62,7 +62,7 @@ pub(super) struct Client<'a> {
 impl<'a> Client<'a> {
     pub(super) fn new(
         settings: &'a LoadSettings,
-        patience: Patience,
+        patience: Timeouts,
         pace: Option<Pace>,
         account: Account,
         stop: &'a AtomicBool,
@@ -76,7 +76,7 @@ impl<'a> Client<'a> {
             stop,
             progress,
             account,
-            connections: Fleet::new(settings.connections),
+            connections: Connections::new(settings.connections),
             phase: Phase::Opening { until: now + patience.opening },
             start: Start::now(),
             sending_ns: nanoseconds(settings.duration),
@@ -132,7 +132,7 @@ impl<'a> Client<'a> {
     }
 
     fn connected(&mut self, io: &mut Context<'_>, place: usize, stream: StreamId) {
-        self.connections.settle(place, Link::Open(stream));
+        self.connections.set_state(place, ConnectionState::Open(stream));
         if std::mem::replace(&mut self.connections.all[place].was_open, true) {
             self.account.reconnects += 1;
         }
@@ -177,7 +177,7 @@ impl<'a> Client<'a> {
 
     /// Sends all lines that a connection may send now.
     fn send_due(&mut self, io: &mut Context<'_>, place: usize) {
-        let Link::Open(stream) = self.connections.all[place].link else { return };
+        let ConnectionState::Open(stream) = self.connections.all[place].link else { return };
         if !matches!(self.phase, Phase::Sending) {
             return;
         }
@@ -254,10 +254,10 @@ impl<'a> Client<'a> {
             }
             return;
         };
-        self.connections.all[place].is_well();
+        self.connections.all[place].reset_failures();
         let sample = Recipe { seed: self.settings.seed }.sample(line.id);
         let own = sample.record(line.id, self.at_us(line));
-        let judgement = reply::judge(self.settings.reply, reply, &own);
+        let judgement = reply::evaluate(self.settings.reply, reply, &own);
         let took_ns = self.start.ns(now).saturating_sub(line.due_ns);
         self.account.fate(line.id, judgement.fate, took_ns);
         if let Some(code) = judgement.code {
@@ -286,13 +286,13 @@ impl<'a> Client<'a> {
                 return;
             }
             _ if !self.settings.reconnect => {
-                self.connections.settle(place, Link::Gone);
+                self.connections.set_state(place, ConnectionState::Gone);
                 self.begin_when_open(io);
                 return;
             }
             _ => {}
         }
-        self.connections.settle(place, Link::Waiting);
+        self.connections.set_state(place, ConnectionState::Waiting);
         let at = io.now() + self.connections.all[place].back_off();
         self.later.push(Reverse((at, place)));
     }
@@ -332,7 +332,7 @@ impl<'a> Client<'a> {
     fn look_again(&mut self, io: &mut Context<'_>, place: usize) {
         match self.connections.all[place].link {
             // After the last line, connections are not reopened.
-            Link::Waiting if !matches!(self.phase, Phase::Waiting { .. }) => {
+            ConnectionState::Waiting if !matches!(self.phase, Phase::Waiting { .. }) => {
                 self.connect(io, place);
             }
             _ => self.send_due(io, place),
@@ -428,7 +428,7 @@ impl EventHandler for Client<'_> {
             }
             Event::Data { stream, mut data, .. } => {
                 if let Some(alarm) = self.alarm.as_mut().filter(|alarm| alarm.is(stream)) {
-                    alarm.rang();
+                    alarm.expired();
                     data.consume(data.bytes().len());
                     self.time_passed(io);
                 } else if let Some(place) = self.connections.of_stream(stream) {

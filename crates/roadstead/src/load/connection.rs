@@ -22,7 +22,7 @@ pub(super) struct Line {
 ///                                     └──failed──► Waiting      └──► Gone, if it is not reopened
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Link {
+pub(super) enum ConnectionState {
     Waiting,
     Opening(StreamId),
     Open(StreamId),
@@ -32,7 +32,7 @@ pub(super) enum Link {
 /// One connection of a load.
 #[derive(Debug)]
 pub(super) struct Connection {
-    pub(super) link: Link,
+    pub(super) link: ConnectionState,
     /// Whether the connection was open before.
     pub(super) was_open: bool,
     /// The number of consecutive times that it was lost or could not be opened.
@@ -48,7 +48,7 @@ pub(super) struct Connection {
 impl Connection {
     pub(super) fn new() -> Self {
         Self {
-            link: Link::Waiting,
+            link: ConnectionState::Waiting,
             was_open: false,
             failures: 0,
             number: 0,
@@ -59,13 +59,13 @@ impl Connection {
 
     pub(super) fn stream(&self) -> Option<StreamId> {
         match self.link {
-            Link::Opening(stream) | Link::Open(stream) => Some(stream),
-            Link::Waiting | Link::Gone => None,
+            ConnectionState::Opening(stream) | ConnectionState::Open(stream) => Some(stream),
+            ConnectionState::Waiting | ConnectionState::Gone => None,
         }
     }
 
     /// Resets the failures, because a reply has arrived.
-    pub(super) fn is_well(&mut self) {
+    pub(super) fn reset_failures(&mut self) {
         self.failures = 0;
     }
 
@@ -87,7 +87,7 @@ mod tests {
         let mut connection = Connection::new();
         let waits: Vec<_> = (0..9).map(|_| connection.back_off().as_millis()).collect();
         assert_eq!(waits, [10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
-        connection.is_well();
+        connection.reset_failures();
         assert_eq!(connection.back_off(), RECONNECT_AFTER.0);
     }
 }

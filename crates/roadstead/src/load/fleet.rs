@@ -2,10 +2,10 @@
 
 use event::StreamId;
 
-use super::connection::{Connection, Link};
+use super::connection::{Connection, ConnectionState};
 
 /// The connections, and how many of them are in each state.
-pub(super) struct Fleet {
+pub(super) struct Connections {
     pub(super) all: Vec<Connection>,
     /// The connection for each index of a stream.
     by_stream: Vec<usize>,
@@ -16,7 +16,7 @@ pub(super) struct Fleet {
     pub(super) gone: usize,
 }
 
-impl Fleet {
+impl Connections {
     pub(super) fn new(count: usize) -> Self {
         let all = (0..count).map(|_| Connection::new()).collect();
         Self { all, by_stream: Vec::new(), begun: 0, opening: 0, open: 0, gone: 0 }
@@ -35,18 +35,18 @@ impl Fleet {
             self.by_stream.resize(index + 1, usize::MAX);
         }
         self.by_stream[index] = place;
-        self.settle(place, Link::Opening(stream));
+        self.set_state(place, ConnectionState::Opening(stream));
     }
 
     /// Changes the state of a connection.
-    pub(super) fn settle(&mut self, place: usize, link: Link) {
+    pub(super) fn set_state(&mut self, place: usize, link: ConnectionState) {
         let before = std::mem::replace(&mut self.all[place].link, link);
         for (state, change) in [(before, -1), (link, 1)] {
             let count = match state {
-                Link::Waiting => continue,
-                Link::Opening(_) => &mut self.opening,
-                Link::Open(_) => &mut self.open,
-                Link::Gone => &mut self.gone,
+                ConnectionState::Waiting => continue,
+                ConnectionState::Opening(_) => &mut self.opening,
+                ConnectionState::Open(_) => &mut self.open,
+                ConnectionState::Gone => &mut self.gone,
             };
             *count = count.checked_add_signed(change).expect("what is left was entered before");
         }

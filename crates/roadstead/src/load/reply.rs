@@ -8,7 +8,7 @@ use crate::record::{self, Record};
 
 /// The evaluation of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Judgement {
+pub(super) struct Evaluation {
     /// The fate of the line.
     pub(super) fate: Fate,
     /// The code of an error reply.
@@ -25,7 +25,7 @@ pub(super) enum Code {
 }
 
 /// A reply without its prefix character.
-enum Said<'a> {
+enum ParsedReply<'a> {
     /// An answer of a worker or a database.
     Answer(&'a [u8]),
     /// An error, and the fate that follows from it.
@@ -33,10 +33,10 @@ enum Said<'a> {
 }
 
 /// Evaluates a reply, which should be for the record `own`.
-pub(super) fn judge(check: ReplyCheck, reply: &[u8], own: &Record<'_>) -> Judgement {
+pub(super) fn evaluate(check: ReplyCheck, reply: &[u8], own: &Record<'_>) -> Evaluation {
     match said(reply) {
-        Said::Ended(fate, code) => Judgement { fate, code: Some(code) },
-        Said::Answer(answer) => {
+        ParsedReply::Ended(fate, code) => Evaluation { fate, code: Some(code) },
+        ParsedReply::Answer(answer) => {
             let is_own = match check {
                 ReplyCheck::Any => true,
                 ReplyCheck::AckWithId => {
@@ -51,7 +51,7 @@ pub(super) fn judge(check: ReplyCheck, reply: &[u8], own: &Record<'_>) -> Judgem
                 }
             };
             let fate = if is_own { Fate::Acknowledged } else { Fate::Misdirected };
-            Judgement { fate, code: None }
+            Evaluation { fate, code: None }
         }
     }
 }
@@ -60,7 +60,7 @@ pub(super) fn judge(check: ReplyCheck, reply: &[u8], own: &Record<'_>) -> Judgem
 /// connection, or is draining.
 pub(super) fn notice(reply: &[u8]) -> Option<Code> {
     match said(reply) {
-        Said::Ended(
+        ParsedReply::Ended(
             _,
             code @ Code::Known(
                 Cause::Connections | Cause::Denied | Cause::Crowded | Cause::Draining,
@@ -70,25 +70,25 @@ pub(super) fn notice(reply: &[u8]) -> Option<Code> {
     }
 }
 
-fn said(reply: &[u8]) -> Said<'_> {
-    let Some((&mark, rest)) = reply.split_first() else { return Said::Answer(reply) };
+fn said(reply: &[u8]) -> ParsedReply<'_> {
+    let Some((&mark, rest)) = reply.split_first() else { return ParsedReply::Answer(reply) };
     match mark {
-        b'+' => Said::Answer(rest),
+        b'+' => ParsedReply::Answer(rest),
         b'!' => {
             let (word, text) = word(rest);
             match word {
-                b"failed" => Said::Ended(Fate::Failed, code(self::word(text).0)),
-                b"unknown" => Said::Ended(Fate::Unknown, code(self::word(text).0)),
-                word => Said::Ended(Fate::Refused, code(word)),
+                b"failed" => ParsedReply::Ended(Fate::Failed, code(self::word(text).0)),
+                b"unknown" => ParsedReply::Ended(Fate::Unknown, code(self::word(text).0)),
+                word => ParsedReply::Ended(Fate::Refused, code(word)),
             }
         }
         b'-' => {
             let code = code(word(rest).0);
             let failed = matches!(code, Code::Known(cause) if cause.verdict() == Verdict::Failed);
             // An unknown code may mean anything.
-            Said::Ended(if failed { Fate::Failed } else { Fate::Unknown }, code)
+            ParsedReply::Ended(if failed { Fate::Failed } else { Fate::Unknown }, code)
         }
-        _ => Said::Answer(reply),
+        _ => ParsedReply::Answer(reply),
     }
 }
 
@@ -114,7 +114,7 @@ mod tests {
     const OWN: Record<'_> = Record { id: 7, at: 5, path: "/a/17", status: 200 };
 
     fn fate(check: ReplyCheck, reply: &str) -> Fate {
-        judge(check, reply.as_bytes(), &OWN).fate
+        evaluate(check, reply.as_bytes(), &OWN).fate
     }
 
     #[test]
@@ -169,7 +169,7 @@ mod tests {
                     let mut line = Vec::new();
                     write_reply(&mut line, marks, &Outcome::Ended(end, Slice::from(text)));
                     line.pop();
-                    let judgement = judge(ReplyCheck::AckWithId, &line, &OWN);
+                    let judgement = evaluate(ReplyCheck::AckWithId, &line, &OWN);
                     assert_eq!(judgement.fate, expected, "{:?}", line.escape_ascii());
                     if cause != Cause::Worker {
                         assert_eq!(judgement.code, Some(Code::Known(cause)));
@@ -181,8 +181,8 @@ mod tests {
 
     #[test]
     fn a_worker_may_refuse_in_its_own_words() {
-        let judgement = judge(ReplyCheck::AckWithId, b"!nomood today", &OWN);
-        assert_eq!(judgement, Judgement { fate: Fate::Refused, code: Some(Code::Other) });
+        let judgement = evaluate(ReplyCheck::AckWithId, b"!nomood today", &OWN);
+        assert_eq!(judgement, Evaluation { fate: Fate::Refused, code: Some(Code::Other) });
         assert_eq!(fate(ReplyCheck::AckWithId, "!"), Fate::Refused);
         assert_eq!(fate(ReplyCheck::AckWithId, "-whatever"), Fate::Unknown);
         assert_eq!(fate(ReplyCheck::AckWithId, "!unknown"), Fate::Unknown);

@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::account::Account;
 use super::client::Client;
 use super::pace::Pace;
-use super::settings::{ID_FIRST, LoadSettings, Patience, RATE_MAX};
+use super::settings::{ID_FIRST, LoadSettings, RATE_MAX, Timeouts};
 use super::summary::{Progress, Summary};
 use crate::ledger;
 
@@ -38,12 +38,12 @@ pub fn run_until(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(&Progress),
 ) -> io::Result<Summary> {
-    run_within(settings, Patience::default(), stop, progress)
+    run_within(settings, Timeouts::default(), stop, progress)
 }
 
 pub(super) fn run_within(
     settings: &LoadSettings,
-    patience: Patience,
+    patience: Timeouts,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(&Progress),
 ) -> io::Result<Summary> {

@@ -84,12 +84,12 @@ pub enum ReplyCheck {
 
 /// How long a run waits for connections and replies.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(super) struct Timeouts {
     pub(super) opening: Duration,
     pub(super) replies: Duration,
 }
 
-impl Default for Patience {
+impl Default for Timeouts {
     fn default() -> Self {
         Self { opening: OPENING_TIME_MAX, replies: WAIT_MAX }
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use event::Address;
 
 use super::run::run_within;
-use super::settings::Patience;
+use super::settings::Timeouts;
 use super::*;
 use crate::ledger::{Fate, Ledger};
 use crate::record::Record;
@@ -112,20 +112,20 @@ impl Drop for Server {
     }
 }
 
-const SHORT: Patience =
-    Patience { opening: Duration::from_millis(50), replies: Duration::from_millis(50) };
+const SHORT: Timeouts =
+    Timeouts { opening: Duration::from_millis(50), replies: Duration::from_millis(50) };
 
 /// Runs until this number of lines is acknowledged.
 fn run_until_acknowledged(count: u64, settings: LoadSettings) -> Summary {
     let settings = LoadSettings { duration: Duration::from_secs(3600), ..settings };
     let stop = AtomicBool::new(false);
-    run_with_ledger(settings, Patience::default(), &stop, &mut |progress| {
+    run_with_ledger(settings, Timeouts::default(), &stop, &mut |progress| {
         stop.store(progress.acknowledged >= count, Ordering::Relaxed);
     })
 }
 
 fn run_patiently(settings: LoadSettings) -> Summary {
-    run_with_ledger(settings, Patience::default(), &AtomicBool::new(false), &mut |_| {})
+    run_with_ledger(settings, Timeouts::default(), &AtomicBool::new(false), &mut |_| {})
 }
 
 fn run_impatiently(settings: LoadSettings) -> Summary {
@@ -135,7 +135,7 @@ fn run_impatiently(settings: LoadSettings) -> Summary {
 /// Runs with a ledger and compares both results.
 fn run_with_ledger(
     settings: LoadSettings,
-    patience: Patience,
+    patience: Timeouts,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(&Progress),
 ) -> Summary {

@@ -12,7 +12,7 @@ use super::*;
 use crate::binding::bind_all;
 use crate::embed::NoPrograms;
 use crate::handler_registry::Handlers;
-use crate::shards::{Common, Loops};
+use crate::shards::{Common, EventLoops};
 
 /// Starts a server that answers each request with one letter.
 fn server(letter: char) -> SocketAddr {
@@ -66,7 +66,7 @@ struct Ends<'a>(&'a AtomicBool, &'a Fleet);
 impl Drop for Ends<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
-        self.1.tell_all(|| ShardMail::Drain);
+        self.1.send_to_all(|| ShardMail::Drain);
     }
 }
 
@@ -84,7 +84,7 @@ fn moves_while_the_file_is_read_again(shards: u32) {
     let looked = Arc::clone(&at);
     let lookup: Lookup =
         Arc::new(move |_| Ok(vec![both[looked.load(Ordering::Relaxed) as usize % 2]]));
-    let loops = Loops::new(&serving, Epoll::new, Some(lookup)).unwrap();
+    let loops = EventLoops::new(&serving, Epoll::new, Some(lookup)).unwrap();
     loops.find_names(&serving).unwrap();
     let fleet = Arc::clone(loops.fleet());
     let (sockets, addresses, _files) = bind_all(&serving).unwrap();
@@ -103,12 +103,12 @@ fn moves_while_the_file_is_read_again(shards: u32) {
         admission: None,
         access_log: None,
     };
-    let mut crew = loops.man(common).unwrap();
-    crew.start();
+    let mut shard_threads = loops.build(common).unwrap();
+    shard_threads.start();
     let address = addresses[0].1.clone();
     let (stop, answered) = (AtomicBool::new(false), AtomicU32::new(0));
     std::thread::scope(|scope| {
-        let daemon = scope.spawn(move || crew.run());
+        let daemon = scope.spawn(move || shard_threads.run());
         let ends = Ends(&stop, &fleet);
         let connect = || {
             let client = TcpStream::connect(&address).unwrap();

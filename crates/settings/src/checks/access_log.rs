@@ -14,8 +14,8 @@ pub(super) fn check(section: &Section, faults: &mut Vec<Fault>) {
     for (name, bad) in bad {
         let (Some(bad), Some(place)) = (bad, group.place(name)) else { continue };
         let fault = Fault::at(place, format!("`{name}` {}", bad.why));
-        faults.push(match bad.mend {
-            Some(mend) => fault.mend(mend),
+        faults.push(match bad.suggestion {
+            Some(suggestion) => fault.suggestion(suggestion),
             None => fault,
         });
     }

@@ -18,7 +18,7 @@ pub(super) fn check(listener: &Section, faults: &mut Vec<Fault>) {
             faults.push(
                 Fault::at(place, "clients of a Unix socket have no address")
                     .expected("its file's mode and folder say who may connect")
-                    .mend("remove it"),
+                    .suggestion("remove it"),
             );
         }
     }
@@ -26,7 +26,7 @@ pub(super) fn check(listener: &Section, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(place, "`trusted` is given, but servers are told nothing of who asked")
                 .expected("it goes with `forwarded = \"x-forwarded\"` or `\"standard\"`")
-                .mend("remove it, or choose one of these"),
+                .suggestion("remove it, or choose one of these"),
         );
     }
     if let Some(limits) = group.inner("per_address") {
@@ -40,8 +40,8 @@ fn networks(group: &Group, option: &str, faults: &mut Vec<Fault>) {
     for text in texts {
         if let (Err(bad), Some(place)) = (values::network(text), group.place(option)) {
             let fault = Fault::at(place, format!("`{text}` {}", bad.why));
-            faults.push(match bad.mend {
-                Some(mend) => fault.mend(mend),
+            faults.push(match bad.suggestion {
+                Some(suggestion) => fault.suggestion(suggestion),
                 None => fault,
             });
         }
@@ -55,7 +55,7 @@ fn per_address(limits: &Group, listener: &Group, faults: &mut Vec<Fault>) {
             faults.push(
                 Fault::at(place, format!("`{burst}` belongs to a rate, and there is none"))
                     .expected(format!("`{rate}` says how many a second"))
-                    .mend(format!("add `{rate} = 10`, or remove it")),
+                    .suggestion(format!("add `{rate} = 10`, or remove it")),
             );
         }
     }
@@ -68,7 +68,7 @@ fn per_address(limits: &Group, listener: &Group, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(place, "`per_address` limits nothing")
                 .expected("expected `connections`, `connects` or `requests`")
-                .mend("add `connections = 100`"),
+                .suggestion("add `connections = 100`"),
         );
     }
     let (entries, most) = (limits.number("entries"), listener.number("connections_max"));
@@ -80,7 +80,7 @@ fn per_address(limits: &Group, listener: &Group, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(place.unwrap_or(0..0), message)
                 .expected("who is connected must not be forgotten")
-                .mend(format!("write `entries = {most}` in `per_address`")),
+                .suggestion(format!("write `entries = {most}` in `per_address`")),
         );
     }
 }

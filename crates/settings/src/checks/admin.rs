@@ -13,7 +13,7 @@ pub(super) fn check(admin: &Section, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(place, "the admin address cannot be an inherited socket")
                 .expected("only listeners can use sockets that a service manager passes")
-                .mend("write an address such as \"127.0.0.1:7070\" or \"unix:/run/roadstead/admin.sock\""),
+                .suggestion("write an address such as \"127.0.0.1:7070\" or \"unix:/run/roadstead/admin.sock\""),
         );
         return;
     }
@@ -26,14 +26,16 @@ pub(super) fn check(admin: &Section, faults: &mut Vec<Fault>) {
                 format!("the admin address `{listen}` is not local and has no `token`"),
             )
             .expected("anybody who can reach it could control the daemon")
-            .mend("add `token = \"env:ADMIN_TOKEN\"`, or listen on 127.0.0.1 or a Unix socket"),
+            .suggestion(
+                "add `token = \"env:ADMIN_TOKEN\"`, or listen on 127.0.0.1 or a Unix socket",
+            ),
         );
     }
     if let (Address::Internet(_), Some(place)) = (listen, group.key("group")) {
         faults.push(
             Fault::at(place, "`group` requires a Unix socket")
                 .expected("the group of a client is known only on a Unix socket")
-                .mend("remove it, or write `listen = \"unix:/run/roadstead/admin.sock\"`"),
+                .suggestion("remove it, or write `listen = \"unix:/run/roadstead/admin.sock\"`"),
         );
     }
     let hosts = group.texts("allowed_hosts");
@@ -42,7 +44,7 @@ pub(super) fn check(admin: &Section, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(place, format!("`{host}` is not a host name"))
                 .expected("expected a name or an address, without a scheme or a port")
-                .mend("write `allowed_hosts = [\"admin.example.org\"]`"),
+                .suggestion("write `allowed_hosts = [\"admin.example.org\"]`"),
         );
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::fault::Fault;
 use crate::model::{CookieMode, CookieValue, Protocol, SameSite};
-use crate::options::Of;
+use crate::options::WorkerKind;
 use crate::options::{Group, Value};
 use crate::walk::Section;
 
@@ -38,9 +38,9 @@ pub(super) fn check(
     let Some(worker) = pool.worker else { return };
     let asked = |over_http| asked_by(pool, listeners, pools, over_http);
     let gets = match worker {
-        _ if worker == Of::Servers || super::http::serves(pool) => Gets::Messages,
+        _ if worker == WorkerKind::Servers || super::http::serves(pool) => Gets::Messages,
         _ if !asked(true) => Gets::Nothing,
-        Of::Program => Gets::Objects,
+        WorkerKind::Program => Gets::Objects,
         _ => Gets::Records,
     };
     key(&pool.group, "hash", gets, faults);
@@ -59,7 +59,7 @@ pub(super) fn check(
                 faults.push(
                     Fault::at(place, format!("`{name}` is for clients of HTTP"))
                         .expected(NOBODY_ASKS)
-                        .mend("remove it"),
+                        .suggestion("remove it"),
                 );
             }
         }
@@ -69,7 +69,7 @@ pub(super) fn check(
             faults.push(
                 Fault::at(place, "`redirect` says nothing to clients that do not speak HTTP")
                     .expected("a listener of another protocol asks this pool too")
-                    .mend("write `line` or `file`, or make a pool of its own for them"),
+                    .suggestion("write `line` or `file`, or make a pool of its own for them"),
             );
         }
         head(fallback, faults);
@@ -125,7 +125,7 @@ fn key(group: &Group, name: &str, gets: Gets, faults: &mut Vec<Fault>) {
     if fits {
         return;
     }
-    let mend = if gets == Gets::Messages {
+    let suggestion = if gets == Gets::Messages {
         "write \"header:NAME\", \"cookie:NAME\", \"path\", \"query:NAME\", \"source\" or \"connection\""
     } else {
         "write \"word:N\", \"field:NAME\", \"member:NAME\", \"line\", \"source\" or \"connection\""
@@ -133,10 +133,10 @@ fn key(group: &Group, name: &str, gets: Gets, faults: &mut Vec<Fault>) {
     let message = format!("`{key}` is not found in the requests of this pool");
     let fault = Fault::at(place, message);
     faults.push(match gets {
-        Gets::Messages => fault.expected("they are messages of HTTP").mend(mend),
-        Gets::Nothing => fault.expected(NOBODY_ASKS).mend(mend),
+        Gets::Messages => fault.expected("they are messages of HTTP").suggestion(suggestion),
+        Gets::Nothing => fault.expected(NOBODY_ASKS).suggestion(suggestion),
         Gets::Objects | Gets::Records => {
-            fault.expected("a request of HTTP becomes a record here").mend(mend)
+            fault.expected("a request of HTTP becomes a record here").suggestion(suggestion)
         }
     });
 }
@@ -146,24 +146,24 @@ fn known_by(sticky: &Group, place: Range<usize>, gets: Gets, faults: &mut Vec<Fa
         (None, None) => faults.push(
             Fault::at(place, "`sticky` does not say what a client is known by")
                 .expected("expected `key` or `cookie`")
-                .mend("add `key = \"source\"`"),
+                .suggestion("add `key = \"source\"`"),
         ),
         (Some(one), Some(other)) => {
             let second = if one.start > other.start { one } else { other };
             let message = "`sticky` has both `key` and `cookie`";
-            faults.push(Fault::at(second, message).mend("keep one of them"));
+            faults.push(Fault::at(second, message).suggestion("keep one of them"));
         }
         (None, Some(cookie)) if gets == Gets::Nothing => faults.push(
             Fault::at(cookie, "`cookie` is for clients of HTTP")
                 .expected(NOBODY_ASKS)
-                .mend("write a `key`"),
+                .suggestion("write a `key`"),
         ),
         (Some(_), None) => {
             for name in OF_COOKIES {
                 if let Some(place) = sticky.key(name) {
                     faults.push(
                         Fault::at(place, format!("`{name}` is given, but no `cookie`"))
-                            .mend("add `cookie = \"berth\"`, or remove it"),
+                            .suggestion("add `cookie = \"berth\"`, or remove it"),
                     );
                 }
             }
@@ -179,7 +179,7 @@ fn cookie(sticky: &Group, gets: Gets, faults: &mut Vec<Fault>) {
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if !name.bytes().all(token) {
         let message = format!("`{name}` cannot be the name of a cookie");
-        faults.push(Fault::at(place, message).mend("write letters, digits, `-` and `_`"));
+        faults.push(Fault::at(place, message).suggestion("write letters, digits, `-` and `_`"));
     }
     if gets == Gets::Objects
         && sticky.is("mode", CookieMode::Prefix)
@@ -188,14 +188,16 @@ fn cookie(sticky: &Group, gets: Gets, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(place, "`prefix` is for workers that speak HTTP")
                 .expected("these programs get an object, from which nothing of ours is cut")
-                .mend("write \"insert\" or \"rewrite\""),
+                .suggestion("write \"insert\" or \"rewrite\""),
         );
     }
     let inserts = sticky.is("mode", CookieMode::Insert);
     for name in OF_INSERTED.iter().filter(|_| !inserts) {
         if let Some(place) = sticky.key(name) {
             let message = format!("`{name}` is given, but the cookie is the server's");
-            faults.push(Fault::at(place, message).mend("write `mode = \"insert\"`, or remove it"));
+            faults.push(
+                Fault::at(place, message).suggestion("write `mode = \"insert\"`, or remove it"),
+            );
         }
     }
     let signed = sticky.is("value", CookieValue::Signed);
@@ -204,7 +206,7 @@ fn cookie(sticky: &Group, gets: Gets, faults: &mut Vec<Fault>) {
     if let (true, None, Some(place)) = (signed, sticky.key("secret"), sticky.place("value")) {
         faults.push(
             Fault::at(place, "a signed cookie needs a `secret`")
-                .mend("add `secret = \"env:COOKIE_SECRET\"`"),
+                .suggestion("add `secret = \"env:COOKIE_SECRET\"`"),
         );
     }
     let anywhere = sticky.is("same_site", SameSite::None);
@@ -213,7 +215,7 @@ fn cookie(sticky: &Group, gets: Gets, faults: &mut Vec<Fault>) {
     {
         faults.push(
             Fault::at(place, "browsers refuse `same_site = \"none\"` without `secure`")
-                .mend("add `secure = true`"),
+                .suggestion("add `secure = true`"),
         );
     }
     let odd = |byte: u8| byte == b';' || !byte.is_ascii_graphic();
@@ -221,7 +223,7 @@ fn cookie(sticky: &Group, gets: Gets, faults: &mut Vec<Fault>) {
         && (!path.starts_with('/') || path.bytes().any(odd))
     {
         let message = format!("`{path}` cannot be the path of a cookie");
-        faults.push(Fault::at(place, message).mend("begin it with `/`"));
+        faults.push(Fault::at(place, message).suggestion("begin it with `/`"));
     }
 }
 
@@ -231,14 +233,16 @@ fn without_a_table(sticky: &Group, signed: bool, passive: bool, faults: &mut Vec
         faults.push(
             Fault::at(place, "`lifetime` is given, but the cookie does not tell its age")
                 .expected("it goes with `value = \"signed\"` or `mode = \"passive\"`")
-                .mend("write `value = \"signed\"` and a `secret`, or `max_age` in place of it"),
+                .suggestion(
+                    "write `value = \"signed\"` and a `secret`, or `max_age` in place of it",
+                ),
         );
     }
     if let (Some(place), false) = (sticky.key("entries"), passive) {
         faults.push(
             Fault::at(place, "`entries` is given, but the cookie says who is bound, and no table")
                 .expected("it goes with a `key`, or with `mode = \"passive\"`")
-                .mend("remove it"),
+                .suggestion("remove it"),
         );
     }
 }
@@ -251,7 +255,9 @@ fn head(fallback: &Group, faults: &mut Vec<Fault>) {
         };
         if !text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
             let message = format!("`{}` cannot stand in a head", text.escape_debug());
-            faults.push(Fault::at(place, message).mend("write ASCII without control characters"));
+            faults.push(
+                Fault::at(place, message).suggestion("write ASCII without control characters"),
+            );
         }
     }
     let (Some(number), Some(place)) = (fallback.number("status"), fallback.place("status")) else {
@@ -259,6 +265,6 @@ fn head(fallback: &Group, faults: &mut Vec<Fault>) {
     };
     if fallback.key("redirect").is_some() && !matches!(number, 301 | 302 | 303 | 307 | 308) {
         let message = format!("{number} sends nobody elsewhere");
-        faults.push(Fault::at(place, message).mend("write 302 or 307, or remove it"));
+        faults.push(Fault::at(place, message).suggestion("write 302 or 307, or remove it"));
     }
 }

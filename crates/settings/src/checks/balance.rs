@@ -2,7 +2,7 @@
 
 use crate::fault::Fault;
 use crate::model::{BalanceMethod, Dispatch, Idempotent};
-use crate::options::Of;
+use crate::options::WorkerKind;
 use crate::options::{Group, Value};
 use crate::walk::Section;
 
@@ -16,19 +16,19 @@ pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(place, "`hash` is given, but `balance` is another")
                 .expected("it belongs to `balance = \"hash\"`")
-                .mend("write `balance = \"hash\"`, or remove it"),
+                .suggestion("write `balance = \"hash\"`, or remove it"),
         );
     }
     slow_start(group, faults);
-    repeats(pool, faults);
-    holds_for_nobody(pool, faults);
-    if pool.worker == Some(Of::Database) {
+    check_idempotent(pool, faults);
+    check_hold_timeout(pool, faults);
+    if pool.worker == Some(WorkerKind::Database) {
         for (name, given) in [("sticky", group.key("sticky")), ("hash", group.key("hash"))] {
             let Some(place) = given else { continue };
             faults.push(
                 Fault::at(place, format!("`{name}` stands in a database pool"))
                     .expected("its workers take requests of all clients in one batch")
-                    .mend("remove it"),
+                    .suggestion("remove it"),
             );
         }
     }
@@ -49,23 +49,23 @@ fn slow_start(group: &Group, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(place, "`slow_start` cannot be kept to in this pool")
                 .expected(why)
-                .mend("remove it, or choose another `balance`"),
+                .suggestion("remove it, or choose another `balance`"),
         );
     }
 }
 
 /// `idempotent` is rejected for workers whose requests are never repeated.
-fn repeats(pool: &Section, faults: &mut Vec<Fault>) {
+fn check_idempotent(pool: &Section, faults: &mut Vec<Fault>) {
     let group = &pool.group;
     let Some(place) = group.key("idempotent") else { return };
     let session = group.is("dispatch", Dispatch::Session);
     let all = group.is("idempotent", Idempotent::All);
     let (message, expected) = match pool.worker {
-        Some(Of::Database) => (
+        Some(WorkerKind::Database) => (
             "`idempotent` stands in a database pool",
             "a batch is made again where a key of its table makes that safe",
         ),
-        Some(Of::Handler) => {
+        Some(WorkerKind::Handler) => {
             ("`idempotent` stands in a handler pool", "what a handler had is never made again")
         }
         _ if session && all => (
@@ -74,13 +74,13 @@ fn repeats(pool: &Section, faults: &mut Vec<Fault>) {
         ),
         _ => return,
     };
-    faults.push(Fault::at(place, message).expected(expected).mend("remove it"));
+    faults.push(Fault::at(place, message).expected(expected).suggestion("remove it"));
 }
 
 /// `hold_timeout` with `sticky` is for servers only. A program that has ended does not come back, and the program that
 /// replaces it has no data of its clients. Only a server keeps its identity.
-fn holds_for_nobody(pool: &Section, faults: &mut Vec<Fault>) {
-    let others = pool.worker.is_some_and(|worker| worker != Of::Servers);
+fn check_hold_timeout(pool: &Section, faults: &mut Vec<Fault>) {
+    let others = pool.worker.is_some_and(|worker| worker != WorkerKind::Servers);
     let Some(queue) = pool.group.inner("queue") else { return };
     let held = matches!(queue.value("hold_timeout"), Some(Value::Time(hold)) if !hold.is_zero());
     if let (Some(place), true, true) =
@@ -91,7 +91,7 @@ fn holds_for_nobody(pool: &Section, faults: &mut Vec<Fault>) {
                 .expected(
                     "one that is no server does not: another starts in its place, and knows nobody",
                 )
-                .mend("remove it; `redispatch` in `sticky` decides whether the client is bound to another"),
+                .suggestion("remove it; `redispatch` in `sticky` decides whether the client is bound to another"),
         );
     }
 }
@@ -106,7 +106,7 @@ fn one_answer(fallback: &Group, pool: &Group, faults: &mut Vec<Fault>) {
             faults.push(
                 Fault::at(second, "`fallback` has two answers")
                     .expected("expected one of `line`, `file`, `pool` and `redirect`")
-                    .mend("keep one of them"),
+                    .suggestion("keep one of them"),
             );
         }
         (None, _) => {
@@ -114,7 +114,7 @@ fn one_answer(fallback: &Group, pool: &Group, faults: &mut Vec<Fault>) {
             faults.push(
                 Fault::at(place, "`fallback` does not say what to answer")
                     .expected("expected one of `line`, `file`, `pool` and `redirect`")
-                    .mend("add `line = \"busy, come back later\"`"),
+                    .suggestion("add `line = \"busy, come back later\"`"),
             );
         }
         _ => {}

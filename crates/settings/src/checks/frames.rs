@@ -21,7 +21,7 @@ pub(super) fn framing(pool: &Section, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(place, "only JSON-RPC messages have ids that can be rewritten")
                 .expected("`tagged` goes with `framing = \"jsonrpc\"` or `\"content-length\"`")
-                .mend("remove `dispatch`, or set `framing` to one of these"),
+                .suggestion("remove `dispatch`, or set `framing` to one of these"),
         );
     }
     if let (false, true, Some(place)) =
@@ -30,7 +30,7 @@ pub(super) fn framing(pool: &Section, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(place, "this handshake needs a program that is shared by its ids")
                 .expected("`handshake = \"mcp\"` goes with `framing = \"jsonrpc\"` or `\"content-length\"`")
-                .mend("set `framing = \"jsonrpc\"`, or remove `handshake`"),
+                .suggestion("set `framing = \"jsonrpc\"`, or remove `handshake`"),
         );
     }
     if let (Framing::Oneshot, Some(place), Some(pipeline)) =
@@ -40,7 +40,7 @@ pub(super) fn framing(pool: &Section, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(place, "a `oneshot` program serves one request")
                 .expected("`pipeline` = 1")
-                .mend("remove `pipeline`; `workers` says how many run at once"),
+                .suggestion("remove `pipeline`; `workers` says how many run at once"),
         );
     }
     greeting(group, framing, faults);
@@ -68,7 +68,7 @@ fn alignment(group: &Group, framing: Framing, tags: bool, faults: &mut Vec<Fault
                 .expected(
                     "it goes with `framing = \"lines\"`, and programs that serve several clients",
                 )
-                .mend("remove it"),
+                .suggestion("remove it"),
         );
     }
     for name in ["alignment", "match"] {
@@ -76,7 +76,7 @@ fn alignment(group: &Group, framing: Framing, tags: bool, faults: &mut Vec<Fault
             faults.push(
                 Fault::at(place, format!("`{name}` has nothing to do here: {why}"))
                     .expected("it goes with programs whose replies come in order, without ids")
-                    .mend("remove it"),
+                    .suggestion("remove it"),
             );
         }
     }
@@ -92,7 +92,7 @@ fn alignment(group: &Group, framing: Framing, tags: bool, faults: &mut Vec<Fault
                  of several clients are with the program at once",
             )
             .expected("`alignment = \"strict\"` goes with `pipeline` = 1")
-            .mend("remove `pipeline`, or replace `alignment` by `match`, which checks each reply"),
+            .suggestion("remove `pipeline`, or replace `alignment` by `match`, which checks each reply"),
         );
     }
     let (Some(Value::Text(text)), Some(place), None) =
@@ -106,19 +106,19 @@ fn alignment(group: &Group, framing: Framing, tags: bool, faults: &mut Vec<Fault
                 .expected(
                     "expected `{N}`, a word counted from 1, or `{NAME}`, a member of a JSON object",
                 )
-                .mend("write for example `match = \"{1}\"` or `match = \"{id}\"`"),
+                .suggestion("write for example `match = \"{1}\"` or `match = \"{id}\"`"),
         );
     } else if let Some(place) = group.key("stream") {
         faults.push(
             Fault::at(place, "`match` needs a reply of one frame")
                 .expected("either `stream` or `match`")
-                .mend("remove one of the two"),
+                .suggestion("remove one of the two"),
         );
     } else if let Some(place) = group.key("alignment") {
         faults.push(
             Fault::at(place, "`match` replaces the checks of `alignment`")
                 .expected("either `alignment` or `match`")
-                .mend("remove one of the two"),
+                .suggestion("remove one of the two"),
         );
     }
 }
@@ -130,7 +130,7 @@ fn greeting(group: &Group, framing: Framing, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(place, "a `oneshot` program serves one request, so nobody comes back to it")
                 .expected("`sticky` goes with programs that stay")
-                .mend("remove `sticky`"),
+                .suggestion("remove `sticky`"),
         );
     }
     let (true, Some(place)) = (group.is("ready", Ready::Line), group.place("ready")) else {
@@ -140,13 +140,13 @@ fn greeting(group: &Group, framing: Framing, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(place, "all that a `oneshot` program says is its reply")
                 .expected("`ready = \"start\"`")
-                .mend("remove `ready`"),
+                .suggestion("remove `ready`"),
         );
     } else if group.is("handshake", Handshake::Mcp) {
         faults.push(
             Fault::at(place, "a program that is greeted is ready when it has answered that")
                 .expected("`ready = \"start\"` with `handshake = \"mcp\"`")
-                .mend("remove `ready`"),
+                .suggestion("remove `ready`"),
         );
     }
 }
@@ -159,7 +159,7 @@ fn session(pool: &Section, framing: Framing, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(place, "nothing is to be forgotten between connections")
                 .expected("`reset` goes with `dispatch = \"session\"`")
-                .mend("add `dispatch = \"session\"`, or remove `reset`"),
+                .suggestion("add `dispatch = \"session\"`, or remove `reset`"),
         );
     }
     if is_session {
@@ -175,8 +175,10 @@ fn session(pool: &Section, framing: Framing, faults: &mut Vec<Fault>) {
         None
     };
     if let (Some(why), Some(place)) = (wrong, group.place("dispatch")) {
-        let mend = "remove `dispatch`, or `framing` and `pipeline`";
-        faults.push(Fault::at(place, why).expected("one connection a program").mend(mend));
+        let suggestion = "remove `dispatch`, or `framing` and `pipeline`";
+        faults.push(
+            Fault::at(place, why).expected("one connection a program").suggestion(suggestion),
+        );
     }
 }
 
@@ -190,7 +192,7 @@ fn reset(pool: &Section, framing: Framing, faults: &mut Vec<Fault>) {
         return faults.push(
             Fault::at(place, message)
                 .expected("`reset` goes with a framing that says where a request ends")
-                .mend("remove `reset`: the program is then replaced after each connection"),
+                .suggestion("remove `reset`: the program is then replaced after each connection"),
         );
     }
     let wrong = match framing {
@@ -205,13 +207,13 @@ fn reset(pool: &Section, framing: Framing, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(place, format!("`reset` is no frame: {why}"))
                 .expected("expected one request, without what the framing adds")
-                .mend("write one request, or remove `reset`: the program is then replaced"),
+                .suggestion("write one request, or remove `reset`: the program is then replaced"),
         );
     }
 }
 
 /// A reply of another pool belongs to no connection. A program that serves one connection answers only that connection.
-pub(super) fn feeds_a_session(pool: &Section, pools: &[&Section], faults: &mut Vec<Fault>) {
+pub(super) fn check_then_session(pool: &Section, pools: &[&Section], faults: &mut Vec<Fault>) {
     let Some((name, place)) = pool.group.given_text("then") else {
         return;
     };
@@ -223,7 +225,7 @@ pub(super) fn feeds_a_session(pool: &Section, pools: &[&Section], faults: &mut V
                 format!("the programs of `[pool.{name}]` are each a connection's own"),
             )
             .expected("expected a pool whose workers anybody may ask")
-            .mend(format!("remove `then`, or `dispatch` from `[pool.{name}]`")),
+            .suggestion(format!("remove `then`, or `dispatch` from `[pool.{name}]`")),
         );
     }
 }
@@ -239,7 +241,7 @@ fn stream(pool: &Section, framing: Framing, tags: bool, faults: &mut Vec<Fault>)
             faults.push(
                 Fault::at(place, "nobody could tell where a reply of `raw` bytes ends")
                     .expected("`stream` says what ends it")
-                    .mend("add `stream = { idle_timeout = \"50ms\" }`"),
+                    .suggestion("add `stream = { idle_timeout = \"50ms\" }`"),
             );
         }
         return;
@@ -261,13 +263,15 @@ fn stream(pool: &Section, framing: Framing, tags: bool, faults: &mut Vec<Fault>)
     } else {
         None
     };
-    if let Some((why, expected, mend)) = wrong {
-        faults.push(Fault::at(place, why).expected(format!("expected {expected}")).mend(mend));
+    if let Some((why, expected, suggestion)) = wrong {
+        faults.push(
+            Fault::at(place, why).expected(format!("expected {expected}")).suggestion(suggestion),
+        );
     }
 }
 
 /// `reply = "status"` requires replies that are not JSON-RPC.
-pub(super) fn marks(listener: &Section, faults: &mut Vec<Fault>) {
+pub(super) fn check_reply_style(listener: &Section, faults: &mut Vec<Fault>) {
     let group = &listener.group;
     if let (
         Some(Protocol::Frames(Framing::JsonRpc | Framing::ContentLength)),
@@ -278,7 +282,7 @@ pub(super) fn marks(listener: &Section, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(place, "JSON-RPC messages carry no marks")
                 .expected("refusals are error objects there")
-                .mend("remove `reply`"),
+                .suggestion("remove `reply`"),
         );
     }
 }

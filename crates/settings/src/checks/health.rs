@@ -3,7 +3,7 @@
 use super::identity;
 use crate::fault::Fault;
 use crate::model::{CheckKind, Dispatch, Statuses};
-use crate::options::Of;
+use crate::options::WorkerKind;
 use crate::options::{Group, Value};
 use crate::walk::Section;
 
@@ -39,7 +39,7 @@ pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(place, "a program that serves HTTP reads no lines")
                 .expected("expected `check = \"http\"`, `\"tcp\"` or `\"program\"`")
-                .mend("write `check = \"http\"`"),
+                .suggestion("write `check = \"http\"`"),
         );
         return;
     }
@@ -58,14 +58,14 @@ fn of_errors(health: &Group, faults: &mut Vec<Fault>) {
     if let (Some(place), Some(Value::Number(0))) = (rate.clone(), health.value("fail_rate")) {
         faults.push(
             Fault::at(place, "`fail_rate` is 0%, which every request reaches")
-                .mend("write a share like \"30%\", or remove it"),
+                .suggestion("write a share like \"30%\", or remove it"),
         );
     }
     for name in ["fail_window", "fail_min_requests"] {
         if let (Some(place), None) = (health.key(name), &rate) {
             faults.push(
                 Fault::at(place, format!("`{name}` is given, but there is no `fail_rate`"))
-                    .mend("add `fail_rate = \"30%\"`, or remove it"),
+                    .suggestion("add `fail_rate = \"30%\"`, or remove it"),
             );
         }
     }
@@ -77,7 +77,7 @@ fn of_errors(health: &Group, faults: &mut Vec<Fault>) {
             faults.push(
                 Fault::at(place, message)
                     .expected("expected with `max_fails` or `fail_rate`")
-                    .mend("add `max_fails = 5`, or remove it"),
+                    .suggestion("add `max_fails = 5`, or remove it"),
             );
         }
     }
@@ -86,12 +86,12 @@ fn of_errors(health: &Group, faults: &mut Vec<Fault>) {
 /// Only workers that speak HTTP send a status.
 fn unhealthy_status(pool: &Section, health: &Group, faults: &mut Vec<Fault>) {
     statuses(health, "unhealthy_status", faults);
-    let speaks = pool.worker == Some(Of::Servers) || super::http::serves(pool);
+    let speaks = pool.worker == Some(WorkerKind::Servers) || super::http::serves(pool);
     if let (Some(place), false) = (health.key("unhealthy_status"), speaks) {
         faults.push(
             Fault::at(place, "`unhealthy_status` is for workers that speak HTTP")
                 .expected("expected in a pool of servers, or of programs that serve HTTP")
-                .mend("remove it"),
+                .suggestion("remove it"),
         );
     }
 }
@@ -104,7 +104,7 @@ fn session_alone(pool: &Section, health: &Group, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(place, "every check would end the program: it has sessions and no `reset`")
                 .expected("expected `check = \"program\"`, or a `reset`")
-                .mend("write `check = \"program\"`, or add `reset`"),
+                .suggestion("write `check = \"program\"`, or add `reset`"),
         );
     }
 }
@@ -118,7 +118,7 @@ fn without_a_check(health: &Group, kind: CheckKind, faults: &mut Vec<Fault>) {
             faults.push(
                 Fault::at(place, format!("`{name}` is given, but nothing is checked"))
                     .expected("it belongs to a `check`")
-                    .mend("add `check = \"tcp\"`, or remove it"),
+                    .suggestion("add `check = \"tcp\"`, or remove it"),
             );
         }
     }
@@ -131,7 +131,7 @@ fn of_another_check(health: &Group, kind: CheckKind, faults: &mut Vec<Fault>) {
             faults.push(
                 Fault::at(place, format!("`{name}` belongs to `check = \"{word}\"`"))
                     .expected("does not belong here")
-                    .mend(format!("write `check = \"{word}\"`, or remove it")),
+                    .suggestion(format!("write `check = \"{word}\"`, or remove it")),
             );
         }
     }
@@ -146,7 +146,7 @@ fn missing(health: &Group, kind: CheckKind, faults: &mut Vec<Fault>) {
     if let (Some(place), None) = (health.place("check"), health.find(needed.0)) {
         faults.push(
             Fault::at(place, format!("`check = \"{}\"` needs `{}`", word(kind), needed.0))
-                .mend(format!("add `{}`", needed.1)),
+                .suggestion(format!("add `{}`", needed.1)),
         );
     }
 }
@@ -155,28 +155,31 @@ fn missing(health: &Group, kind: CheckKind, faults: &mut Vec<Fault>) {
 fn of_another_worker(pool: &Section, health: &Group, kind: CheckKind, faults: &mut Vec<Fault>) {
     let (Some(worker), Some(place)) = (pool.worker, health.place("check")) else { return };
     let fits = match worker {
-        Of::Servers | Of::Any => true,
-        Of::Program if super::http::serves(pool) => true,
-        Of::Program => !matches!(kind, CheckKind::Tcp | CheckKind::Http),
-        Of::Database | Of::Handler => kind == CheckKind::Off,
+        WorkerKind::Servers | WorkerKind::Any => true,
+        WorkerKind::Program if super::http::serves(pool) => true,
+        WorkerKind::Program => !matches!(kind, CheckKind::Tcp | CheckKind::Http),
+        WorkerKind::Database | WorkerKind::Handler => kind == CheckKind::Off,
     };
     if !fits {
         let message = format!("`check = \"{}\"` cannot check a {}", word(kind), worker.title());
         let fault = Fault::at(place, message);
         faults.push(match worker {
-            Of::Program => fault.mend("write `check = \"line\"` or `check = \"program\"`"),
-            _ => fault.mend("remove it; `max_fails` and `unhealthy_latency` count failed requests"),
+            WorkerKind::Program => {
+                fault.suggestion("write `check = \"line\"` or `check = \"program\"`")
+            }
+            _ => fault
+                .suggestion("remove it; `max_fails` and `unhealthy_latency` count failed requests"),
         });
     }
     if let (Some(place), CheckKind::Program) = (health.key("port"), kind) {
         faults.push(
             Fault::at(place, "`port` is given, and the `command` is told no address")
-                .mend("remove it, or write `check = \"tcp\"` or `\"http\"`"),
+                .suggestion("remove it, or write `check = \"tcp\"` or `\"http\"`"),
         );
-    } else if let (Some(place), true) = (health.key("port"), worker == Of::Program) {
+    } else if let (Some(place), true) = (health.key("port"), worker == WorkerKind::Program) {
         faults.push(
             Fault::at(place, "`port` is given, and programs have no other address")
-                .mend("remove it"),
+                .suggestion("remove it"),
         );
     }
 }
@@ -195,9 +198,9 @@ fn head(health: &Group, faults: &mut Vec<Fault>) {
         if wrong {
             let fault = Fault::at(place, format!("`{text}` cannot be the {name} of a request"));
             faults.push(match name {
-                "method" => fault.mend("write \"GET\" or \"HEAD\""),
-                "path" => fault.mend("begin it with `/` and write no blanks"),
-                _ => fault.mend("write a name like \"app.example\""),
+                "method" => fault.suggestion("write \"GET\" or \"HEAD\""),
+                "path" => fault.suggestion("begin it with `/` and write no blanks"),
+                _ => fault.suggestion("write a name like \"app.example\""),
             });
         }
     }
@@ -209,7 +212,7 @@ fn statuses(health: &Group, name: &str, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(place, format!("`{text}` is no range of statuses"))
                 .expected("expected two numbers from 100 to 599")
-                .mend("write \"200..399\", or \"200\" for that alone"),
+                .suggestion("write \"200..399\", or \"200\" for that alone"),
         );
     }
 }

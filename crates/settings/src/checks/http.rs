@@ -4,39 +4,39 @@ use std::ops::Range;
 
 use crate::fault::Fault;
 use crate::model::{Address, Framing, HttpSocket, Protocol, RetryFault, RetryOn};
-use crate::options::Of;
 use crate::options::Value;
+use crate::options::WorkerKind;
 use crate::walk::Section;
 
 /// `workers` is rejected for servers: each server is a worker.
-pub(super) fn no_count_of_workers(pool: &Section, faults: &mut Vec<Fault>) {
+pub(super) fn reject_workers(pool: &Section, faults: &mut Vec<Fault>) {
     if let Some(place) = pool.group.key("workers") {
         let message = format!("`[pool.{}]` has as many workers as `servers`", pool.name);
         faults.push(
-            Fault::at(place, message)
-                .expected("does not belong here")
-                .mend("remove it; `upstream.max_concurrent` limits what one server has at once"),
+            Fault::at(place, message).expected("does not belong here").suggestion(
+                "remove it; `upstream.max_concurrent` limits what one server has at once",
+            ),
         );
     }
 }
 
 /// `retries` requires HTTP messages. Another worker that has a request may already have executed it.
 pub(super) fn no_retries(pool: &Section, faults: &mut Vec<Fault>) {
-    let asked_again = serves(pool) || pool.worker == Some(Of::Servers);
+    let asked_again = serves(pool) || pool.worker == Some(WorkerKind::Servers);
     if let (false, Some(_), Some(place)) = (asked_again, pool.worker, pool.group.key("retries")) {
         let message =
             format!("`[pool.{}]` has neither servers nor programs that serve HTTP", pool.name);
         faults.push(
             Fault::at(place, message)
                 .expected("what another worker had may have been done, and is not asked again")
-                .mend("remove `retries`"),
+                .suggestion("remove `retries`"),
         );
     }
 }
 
 /// Limits of response heads require workers that send heads.
 pub(super) fn no_response_limits(pool: &Section, faults: &mut Vec<Fault>) {
-    if pool.worker.is_none() || serves(pool) || pool.worker == Some(Of::Servers) {
+    if pool.worker.is_none() || serves(pool) || pool.worker == Some(WorkerKind::Servers) {
         return;
     }
     for option in ["response_head_max", "response_fields_max"] {
@@ -44,16 +44,16 @@ pub(super) fn no_response_limits(pool: &Section, faults: &mut Vec<Fault>) {
             let message =
                 format!("`[pool.{}]` has neither servers nor programs that serve HTTP", pool.name);
             faults.push(
-                Fault::at(place, message)
-                    .expected("its replies have no heads")
-                    .mend(format!("remove `{option}`; `reply_max` limits a reply of a program")),
+                Fault::at(place, message).expected("its replies have no heads").suggestion(
+                    format!("remove `{option}`; `reply_max` limits a reply of a program"),
+                ),
             );
         }
     }
 }
 
 /// `retries.on` must contain names of failures and statuses only.
-pub(super) fn retried_on(pool: &Section, faults: &mut Vec<Fault>) {
+pub(super) fn check_retry_on(pool: &Section, faults: &mut Vec<Fault>) {
     let Some(retries) = pool.group.inner("retries") else { return };
     let entries = retries.texts("on");
     if let (Err(entry), Some(place)) = (RetryOn::read(entries), retries.place("on")) {
@@ -61,7 +61,7 @@ pub(super) fn retried_on(pool: &Section, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(place, format!("`{entry}` is neither a failure nor a status"))
                 .expected(format!("expected {words}, or statuses from 400 to 599"))
-                .mend("write for example on = [\"connect\", \"reset\", \"502..504\"]"),
+                .suggestion("write for example on = [\"connect\", \"reset\", \"502..504\"]"),
         );
     }
 }
@@ -77,9 +77,9 @@ pub(super) fn speaks(listener: &Section, pools: &[&Section], faults: &mut Vec<Fa
     for group in super::routes::with_routes(listener) {
         let Some(name) = group.text("pool") else { continue };
         let Some(pool) = pools.iter().find(|pool| pool.name == *name) else { continue };
-        let (serves, servers) = (serves(pool), pool.worker == Some(Of::Servers));
-        let program = pool.worker == Some(Of::Program);
-        let answers = servers || program || pool.worker == Some(Of::Database);
+        let (serves, servers) = (serves(pool), pool.worker == Some(WorkerKind::Servers));
+        let program = pool.worker == Some(WorkerKind::Program);
+        let answers = servers || program || pool.worker == Some(WorkerKind::Database);
         let (Some(place), Some(_)) = (group.place("pool"), pool.worker) else { continue };
         if http && !answers {
             let message = format!(
@@ -88,25 +88,25 @@ pub(super) fn speaks(listener: &Section, pools: &[&Section], faults: &mut Vec<Fa
             );
             faults.push(
                 Fault::at(place, message)
-                    .mend("name a pool with one of them, or choose another `protocol`"),
+                    .suggestion("name a pool with one of them, or choose another `protocol`"),
             );
         } else if let (true, true, false, Some(why)) =
             (http, program, serves, takes_no_object(pool))
         {
-            let mend = if why == JSON_RPC {
+            let suggestion = if why == JSON_RPC {
                 "write `protocol = \"jsonrpc\"` or `\"content-length\"`, or have the program serve HTTP itself"
             } else {
                 "choose such a `framing` without `stream`, or another `protocol`"
             };
-            faults.push(no_object(place, name, why).mend(mend));
+            faults.push(no_object(place, name, why).suggestion(suggestion));
         } else if serves && !http {
             let message =
                 format!("the programs of `[pool.{name}]` speak HTTP, and its clients do not");
-            faults.push(Fault::at(place, message).mend("write `protocol = \"http\"`"));
+            faults.push(Fault::at(place, message).suggestion("write `protocol = \"http\"`"));
         } else if servers && !http {
             let message =
                 format!("`[pool.{name}]` has servers, which speak HTTP, and its clients do not");
-            faults.push(Fault::at(place, message).mend("write `protocol = \"http\"`"));
+            faults.push(Fault::at(place, message).suggestion("write `protocol = \"http\"`"));
         }
     }
 }
@@ -123,7 +123,7 @@ pub(super) fn no_object(place: Range<usize>, name: &str, why: &str) -> Fault {
 
 /// Whether the workers of a pool are programs that serve HTTP.
 pub(super) fn serves(pool: &Section) -> bool {
-    pool.worker == Some(Of::Program) && pool.group.is("framing", Framing::Http)
+    pool.worker == Some(WorkerKind::Program) && pool.group.is("framing", Framing::Http)
 }
 
 /// Options that have no effect on a program that serves HTTP, because it receives requests on connections.
@@ -151,14 +151,14 @@ pub(super) fn serving(pool: &Section, pools: &[&Section], faults: &mut Vec<Fault
             faults.push(
                 Fault::at(place, "programs on pipes serve on no socket")
                     .expected("`socket` goes with `framing = \"http\"`")
-                    .mend("add `framing = \"http\"`, or remove `socket`"),
+                    .suggestion("add `framing = \"http\"`, or remove `socket`"),
             );
         }
     } else {
         for name in OF_PIPES {
             if let Some(place) = group.key(name) {
                 let message = format!("`{name}` means nothing to a program that serves HTTP");
-                faults.push(Fault::at(place, message).mend("remove it"));
+                faults.push(Fault::at(place, message).suggestion("remove it"));
             }
         }
         let path = group.is("socket", HttpSocket::Path);
@@ -166,19 +166,19 @@ pub(super) fn serving(pool: &Section, pools: &[&Section], faults: &mut Vec<Fault
             faults.push(
                 Fault::at(place, "another user can make no socket in the daemon's folder")
                     .expected("expected `inherited` or `port` with `user`")
-                    .mend("choose one of these"),
+                    .suggestion("choose one of these"),
             );
         }
     }
     if let Some((name, place)) = group.given_text("then")
         && !serves(pool)
-        && pools
-            .iter()
-            .any(|next| next.name == *name && (serves(next) || next.worker == Some(Of::Servers)))
+        && pools.iter().any(|next| {
+            next.name == *name && (serves(next) || next.worker == Some(WorkerKind::Servers))
+        })
     {
         let message =
             format!("the workers of `[pool.{name}]` speak HTTP, and a reply is no request of it");
-        faults.push(Fault::at(place, message).mend("remove `then`"));
+        faults.push(Fault::at(place, message).suggestion("remove `then`"));
     }
 }
 
@@ -208,10 +208,10 @@ pub(super) fn addresses(pools: &[&Section], faults: &mut Vec<Fault>) {
             let Some(place) = server.place("address") else { continue };
             if let Address::Inherited(_) = address {
                 let message = format!("`{address}` cannot be connected to");
-                faults.push(Fault::at(place, message).mend("write an address with a port"));
+                faults.push(Fault::at(place, message).suggestion("write an address with a port"));
             } else if seen.contains(&address) {
                 let message = format!("`{address}` is in `[pool.{}]` twice", pool.name);
-                faults.push(Fault::at(place, message).mend("keep one of the two"));
+                faults.push(Fault::at(place, message).suggestion("keep one of the two"));
             }
             seen.push(address);
         }

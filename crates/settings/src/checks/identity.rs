@@ -18,7 +18,7 @@ pub(super) fn check(group: &Group, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(place, format!("`{text}` is not the number of a {option}"))
                 .expected(format!("expected a name, or a number from 0 to {}", u32::MAX - 1))
-                .mend(
+                .suggestion(
                     format!("write `{option} = \"nobody\"`")
                         .replace("group = \"nobody", "group = \"nogroup"),
                 ),

@@ -19,10 +19,10 @@ pub(super) fn check(group: &Group, pools: &[&Section], faults: &mut Vec<Fault>) 
         faults.push(match nearest(name, names()) {
             Some(nearest) => fault
                 .expected(format!("did you mean `{nearest}`?"))
-                .mend(format!("write `{option} = \"{nearest}\"`, or add `[pool.{name}]`")),
+                .suggestion(format!("write `{option} = \"{nearest}\"`, or add `[pool.{name}]`")),
             None => fault
                 .expected("expected the name of a pool")
-                .mend(format!("add a section `[pool.{name}]`")),
+                .suggestion(format!("add a section `[pool.{name}]`")),
         });
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn check(listener: &Section, pools: &[&Section], faults: &mut Vec<Fau
         faults.push(
             Fault::at(listener.place.clone(), format!("{title} has no `pool`"))
                 .expected("`pool` is required")
-                .mend("add `pool = \"NAME\"`")
+                .suggestion("add `pool = \"NAME\"`")
                 .trust(Trust::Absent),
         );
     }
@@ -47,8 +47,8 @@ pub(super) fn check(listener: &Section, pools: &[&Section], faults: &mut Vec<Fau
         for option in OF_HTTP {
             if let Some(place) = group.key(option) {
                 let message = format!("`{option}` is for listeners of HTTP, and {title} is none");
-                let mend = "write `protocol = \"http\"`, or remove it";
-                faults.push(Fault::at(place, message).mend(mend));
+                let suggestion = "write `protocol = \"http\"`, or remove it";
+                faults.push(Fault::at(place, message).suggestion(suggestion));
             }
         }
         return;
@@ -57,7 +57,9 @@ pub(super) fn check(listener: &Section, pools: &[&Section], faults: &mut Vec<Fau
     let routes = with_routes(listener).count() - 1;
     if let (Some(place), true) = (group.key("route"), routes > ROUTES_MAX) {
         let message = format!("{title} has {routes} routes, which is more than {ROUTES_MAX}");
-        faults.push(Fault::at(place, message).mend("join hosts that go the same way in one route"));
+        faults.push(
+            Fault::at(place, message).suggestion("join hosts that go the same way in one route"),
+        );
     }
     for route in with_routes(listener).skip(1) {
         pool_names::check(route, pools, faults);
@@ -81,7 +83,7 @@ fn via(group: &Group, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(place, message)
                 .expected("expected one word, or a host with or without a port, or \"off\"")
-                .mend("write one like \"edge-1\""),
+                .suggestion("write one like \"edge-1\""),
         );
     }
 }

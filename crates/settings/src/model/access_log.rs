@@ -72,7 +72,7 @@ pub(crate) fn log_target(text: &str) -> Result<LogTarget, Bad> {
         _ => match text.strip_prefix("file:") {
             Some(path) if !path.is_empty() => Ok(LogTarget::File(path.into())),
             _ => Err(Bad::because("is no place for a log")
-                .mend("write \"file:access.log\", \"stdout\" or \"stderr\"")),
+                .suggestion("write \"file:access.log\", \"stdout\" or \"stderr\"")),
         },
     }
 }
@@ -88,8 +88,9 @@ pub(crate) fn log_format(text: &str, fields: &mut Vec<String>) -> Result<LogForm
             return Ok(LogFormat::Combined);
         }
         _ if !text.contains('{') => {
-            return Err(Bad::because("is no format")
-                .mend("write \"json\", \"combined\", or a template like \"{client} {status}\""));
+            return Err(Bad::because("is no format").suggestion(
+                "write \"json\", \"combined\", or a template like \"{client} {status}\"",
+            ));
         }
         _ => {}
     }
@@ -129,10 +130,10 @@ fn piece(name: &str, fields: &mut Vec<String>) -> Result<LogPiece, Bad> {
         None => {
             let bad = Bad::because(format!("names `{{{name}}}`, which no request has"));
             Err(match nearest(name, words()) {
-                Some(nearest) => bad.mend(format!("write `{{{nearest}}}`")),
+                Some(nearest) => bad.suggestion(format!("write `{{{nearest}}}`")),
                 None => {
                     let words: Vec<&str> = words().collect();
-                    bad.mend(format!("use `{{field:NAME}}` or one of {}", words.join(", ")))
+                    bad.suggestion(format!("use `{{field:NAME}}` or one of {}", words.join(", ")))
                 }
             })
         }

@@ -47,7 +47,7 @@ const ONE_PLACE: Reload =
 options! {
     /// The options of `queue` that are a part of [`Balancing`].
     #[derive(Clone, Debug, PartialEq)]
-    pub(crate) struct Waiting of Any reload Live {
+    pub(crate) struct QueueOptions of Any reload Live {
         /// Maximum time that requests wait while workers run but none is eligible, and that bound clients wait for
         /// their server.
         hold_timeout: Duration as time_or_off = "off";
@@ -60,8 +60,8 @@ options! {
     }
 }
 
-fn waiting(group: &Group) -> Waiting {
-    Waiting::fill(group.inner("queue").expect("a queue has defaults"))
+fn waiting(group: &Group) -> QueueOptions {
+    QueueOptions::fill(group.inner("queue").expect("a queue has defaults"))
 }
 
 fn fair(group: &Group) -> Option<Key> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::addresses::Addresses;
 use super::program::Framing;
-use super::route::{Authenticate, Edited, Route, RouteRows};
+use super::route::{Authenticate, HeaderEdits, Route, RouteRows};
 use super::routing;
 use crate::options::kinds::GIB;
 use crate::options::{Group, Reload, Setting, options, words};
@@ -138,12 +138,12 @@ options! {
         /// Changes to the heads of requests.
         request: route::Edits => request {
             /// With `http`: changes to the head of a request.
-            request_headers: Option<Edited> as table;
+            request_headers: Option<HeaderEdits> as table;
         };
         /// Changes to the heads of replies.
         reply: route::Edits => reply {
             /// With `http`: changes to the head of a server's reply. They also apply to answers of routes.
-            response_headers: Option<Edited> as table;
+            response_headers: Option<HeaderEdits> as table;
         };
     }
 }

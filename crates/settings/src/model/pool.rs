@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::balance::{Balancing, CookieMode, KnownBy, Waiting};
+use super::balance::{Balancing, CookieMode, KnownBy, QueueOptions};
 use super::database::{Batch, Database};
 use super::program::Program;
 use super::servers::{Server, Servers};
 use crate::options::kinds::GIB;
-use crate::options::{Group, Of, Options, Reload, Setting, options, words};
+use crate::options::{Group, Options, Reload, Setting, WorkerKind, options, words};
 
 options! {
     /// One pool (`[pool.NAME]`).
@@ -35,18 +35,18 @@ options! {
         /// The kind of the workers, and its options.
         worker: Worker => worker {
             /// Name of a handler that the embedding program has registered.
-            handler: Option<String> as name, of(Of::Handler), reload(Reload::Restart);
+            handler: Option<String> as name, of(WorkerKind::Handler), reload(Reload::Restart);
             program: Program;
             database: Database;
             servers: Servers;
         };
         /// Pool that receives each reply as a request.
-        then: Option<String> as pool, of(Of::Program), reload(Reload::RestartIf("there are several shards"));
+        then: Option<String> as pool, of(WorkerKind::Program), reload(Reload::RestartIf("there are several shards"));
         /// How many requests one slot takes together.
         batch: Batch => batch {
             /// How many requests are committed together. A batch is sent when a worker is free and the batch is full or
             /// old enough.
-            batch: Batch as table = inner, of(Of::Database), instead("a program takes one request at a time; `pipeline` sends it more before it answers");
+            batch: Batch as table = inner, of(WorkerKind::Database), instead("a program takes one request at a time; `pipeline` sends it more before it answers");
         };
     }
 }
@@ -198,7 +198,7 @@ options! {
         timeout: Duration => timeout {
             /// Maximum time in the queue. A request that waits longer is rejected.
             timeout: Duration as time = "5s";
-            waiting: Waiting;
+            waiting: QueueOptions;
         };
     }
 }

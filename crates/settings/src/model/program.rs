@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::options::kinds::GIB;
-use crate::options::{Of, Reload, Value, options, read_as, settings, words};
+use crate::options::{Reload, Value, WorkerKind, options, read_as, settings, words};
 use crate::values::Processors;
 
 options! {
@@ -47,7 +47,7 @@ options! {
         stream: Option<Stream> as table, reload(Reload::Restart);
         /// Maximum size of one reply of a program or a query, in bytes. Default with `framing` of `jsonrpc` or
         /// `content-length`: 16MiB.
-        reply_max: usize as size(1, GIB) = "1MiB", of(Of::Any),
+        reply_max: usize as size(1, GIB) = "1MiB", of(WorkerKind::Any),
             reload(Reload::RestartIf("the pool has a `query`"));
         /// Working directory, relative to that of the daemon. Default: that of the daemon.
         cwd: Option<PathBuf> as name;

@@ -130,9 +130,9 @@ options! {
         /// Whether requests may upgrade to another protocol. Default: the value of the listener.
         allow_upgrade: Option<bool> as switch;
         /// Changes to the head of requests, after the changes of the listener.
-        request_headers: Option<Edited> as table;
+        request_headers: Option<HeaderEdits> as table;
         /// Changes to the head of replies, after the changes of the listener.
-        response_headers: Option<Edited> as table;
+        response_headers: Option<HeaderEdits> as table;
         /// Authentication of clients, in place of that of the listener.
         authenticate: Option<Authenticate> as table;
         /// Whether all clients are accepted, even if the listener has `authenticate`.
@@ -198,7 +198,7 @@ options! {
 options! {
     /// Changes to a head.
     #[derive(Clone, Debug, PartialEq)]
-    pub(crate) struct Edited of Any reload Live {
+    pub(crate) struct HeaderEdits of Any reload Live {
         /// Names of fields to remove, before the other changes.
         remove: Vec<String> as names;
         /// Fields to set. Each replaces all fields of its name.

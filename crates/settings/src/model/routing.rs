@@ -53,11 +53,11 @@ fn fault(
     group: &Group,
     option: &str,
     message: impl Into<String>,
-    mend: impl Into<String>,
+    suggestion: impl Into<String>,
     faults: &mut Vec<Fault>,
 ) {
     let place = group.place(option).unwrap_or_default();
-    faults.push(Fault::at(place, message).mend(mend));
+    faults.push(Fault::at(place, message).suggestion(suggestion));
 }
 
 fn wrong(option: &str, text: &str, why: impl Display) -> String {
@@ -85,8 +85,8 @@ fn rule(group: &Group, faults: &mut Vec<Fault>) -> Option<Rule> {
         match Host::parse(name) {
             Ok(host) => rule.hosts.push(host),
             Err(why) => {
-                let mend = "write a host like \"example.org\" or \"*.example.org\"";
-                fault(group, "host", wrong("host", name, why), mend, faults);
+                let suggestion = "write a host like \"example.org\" or \"*.example.org\"";
+                fault(group, "host", wrong("host", name, why), suggestion, faults);
             }
         }
     }
@@ -95,12 +95,12 @@ fn rule(group: &Group, faults: &mut Vec<Fault>) -> Option<Rule> {
         if method.is_empty()
             || !method.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
         {
-            let mend = "write one like \"GET\"";
-            fault(group, "method", wrong("method", method, "is no method"), mend, faults);
+            let suggestion = "write one like \"GET\"";
+            fault(group, "method", wrong("method", method, "is no method"), suggestion, faults);
         } else if *method != upper {
             let why = "is not in capitals, and no client sends it so";
-            let mend = format!("write \"{upper}\"");
-            fault(group, "method", wrong("method", method, why), mend, faults);
+            let suggestion = format!("write \"{upper}\"");
+            fault(group, "method", wrong("method", method, why), suggestion, faults);
         }
         rule.methods.push(method.as_str().into());
     }
@@ -139,7 +139,7 @@ fn path_rule(group: &Group, faults: &mut Vec<Fault>) -> Option<PathRule> {
 /// Returns the path in canonical form. A path in another form is a fault, because it would never match.
 fn canonical(group: &Group, option: &str, text: &str, faults: &mut Vec<Fault>) -> Option<String> {
     let mut scratch = Vec::new();
-    let (why, mend) = match Path::read(text.as_bytes(), &mut scratch) {
+    let (why, suggestion) = match Path::read(text.as_bytes(), &mut scratch) {
         _ if option != "pattern" && foreign::is_regex(text)
             || option == "pattern" && text.starts_with(['^', '~']) =>
         {
@@ -162,7 +162,7 @@ fn canonical(group: &Group, option: &str, text: &str, faults: &mut Vec<Fault>) -
             "write it as clients send it, with `%` and two digits for other characters".to_owned(),
         ),
     };
-    fault(group, option, wrong(option, text, why), mend, faults);
+    fault(group, option, wrong(option, text, why), suggestion, faults);
     None
 }
 
@@ -178,8 +178,8 @@ fn field_rule(group: &Group, faults: &mut Vec<Fault>) -> Option<FieldRule> {
         (None, Some(text)) => match Pattern::new(text.as_bytes()) {
             Ok(pattern) => FieldCondition::Pattern(pattern),
             Err(why) => {
-                let mend = "write a shorter one";
-                fault(group, "pattern", wrong("pattern", text, why), mend, faults);
+                let suggestion = "write a shorter one";
+                fault(group, "pattern", wrong("pattern", text, why), suggestion, faults);
                 return None;
             }
         },
@@ -187,8 +187,8 @@ fn field_rule(group: &Group, faults: &mut Vec<Fault>) -> Option<FieldRule> {
     };
     let rule = FieldRule::new(name, wanted);
     if rule.is_none() {
-        let mend = "write one like \"x-beta\"";
-        fault(group, "name", wrong("name", name, "is not the name of a field"), mend, faults);
+        let suggestion = "write one like \"x-beta\"";
+        fault(group, "name", wrong("name", name, "is not the name of a field"), suggestion, faults);
     }
     rule
 }
@@ -213,8 +213,8 @@ fn action(group: &Group, faults: &mut Vec<Fault>) -> Option<RouteAction> {
         }
         [] => {
             let message = "a route says what becomes of its requests";
-            let mend = "add `pool`, `redirect` or `respond`";
-            faults.push(Fault::at(group.header(), message).mend(mend));
+            let suggestion = "add `pool`, `redirect` or `respond`";
+            faults.push(Fault::at(group.header(), message).suggestion(suggestion));
             return None;
         }
     }
@@ -281,14 +281,14 @@ fn rewrite(route: &Group, group: &Group, faults: &mut Vec<Fault>) -> Option<Rewr
 fn template(route: &Group, group: &Group, to: &str, faults: &mut Vec<Fault>) -> Option<Template> {
     match Template::parse(to) {
         Err(why) => {
-            let mend = "parts are `{host}`, `{path}`, `{rest}` and `{query}`";
-            fault(group, "to", wrong("to", to, why), mend, faults);
+            let suggestion = "parts are `{host}`, `{path}`, `{rest}` and `{query}`";
+            fault(group, "to", wrong("to", to, why), suggestion, faults);
             None
         }
         Ok(template) if template.names_rest() && route.find("prefix").is_none() => {
             let why = "has `{rest}`, what lies behind a prefix, and the route has none";
-            let mend = "write `{path}`, or give the route a `prefix`";
-            fault(group, "to", wrong("to", to, why), mend, faults);
+            let suggestion = "write `{path}`, or give the route a `prefix`";
+            fault(group, "to", wrong("to", to, why), suggestion, faults);
             None
         }
         Ok(template) => Some(template),
@@ -306,8 +306,8 @@ fn redirect(route: &Group, group: &Group, faults: &mut Vec<Fault>) -> Option<Rou
     let is_target =
         ["/", "http://", "https://", "{path}"].iter().any(|front| to.starts_with(front));
     if !is_target {
-        let mend = "begin it with `/` or `https://`";
-        fault(group, "to", wrong("to", to, "leads nowhere"), mend, faults);
+        let suggestion = "begin it with `/` or `https://`";
+        fault(group, "to", wrong("to", to, "leads nowhere"), suggestion, faults);
         return None;
     }
     Some(RouteAction::Redirect { status: u16::try_from(status).ok()?, to: template })
@@ -317,8 +317,8 @@ fn respond(group: &Group, faults: &mut Vec<Fault>) -> Option<RouteAction> {
     let status = u16::try_from(group.number("status")?).ok()?;
     let content_type = text(group, "type")?;
     if content_type.bytes().any(|byte| !(32..127).contains(&byte)) {
-        let mend = "write one like \"text/html\"";
-        fault(group, "type", wrong("type", content_type, "is no type"), mend, faults);
+        let suggestion = "write one like \"text/html\"";
+        fault(group, "type", wrong("type", content_type, "is no type"), suggestion, faults);
         return None;
     }
     let body = match (text(group, "body"), text(group, "file")) {
@@ -344,10 +344,10 @@ fn respond(group: &Group, faults: &mut Vec<Fault>) -> Option<RouteAction> {
 pub(crate) fn edits(group: &Group, option: &str, faults: &mut Vec<Fault>) -> Edits {
     let mut edits = Edits::none();
     let Some(inner) = group.inner(option) else { return edits };
-    let mend = "see docs/routes.md for what can be changed";
+    let suggestion = "see docs/routes.md for what can be changed";
     for name in texts(inner, "remove") {
         if let Err(why) = edits.remove(name) {
-            fault(inner, "remove", wrong("remove", name, why), mend, faults);
+            fault(inner, "remove", wrong("remove", name, why), suggestion, faults);
         }
     }
     for (option, add) in [
@@ -357,7 +357,7 @@ pub(crate) fn edits(group: &Group, option: &str, faults: &mut Vec<Fault>) -> Edi
         let Some(Value::Variables(fields)) = inner.value(option) else { continue };
         for (name, value) in fields {
             if let Err(why) = add(&mut edits, name, value) {
-                fault(inner, option, wrong(option, name, why), mend, faults);
+                fault(inner, option, wrong(option, name, why), suggestion, faults);
             }
         }
     }
@@ -379,7 +379,7 @@ pub(crate) fn authenticate(group: &Group, faults: &mut Vec<Fault>) -> Option<Aut
             // The entry may be the secret itself, so it is not shown.
             Err(bad) => {
                 let message = format!("an entry of `bearer` {}", bad.why);
-                fault(inner, "bearer", message, bad.mend.unwrap_or_default(), faults);
+                fault(inner, "bearer", message, bad.suggestion.unwrap_or_default(), faults);
             }
         }
     }

@@ -15,7 +15,7 @@
 //! field is the name of the option; an option with another name is written `field("option")`. After `as` come its kind
 //! (`kinds`) and range, then its default as it would be written in a file: `= "10000"`, `= required`, `= inner` (a
 //! table of which each option has a default), or nothing. `of` states to which kind of pool the options belong, and
-//! `reload` whether a reload changes them. A row can differ from its struct: `, reload(Restart)`, `, of(Of::Program)`,
+//! `reload` whether a reload changes them. A row can differ from its struct: `, reload(Restart)`, `, of(WorkerKind::Program)`,
 //! `, instead("…")`.
 //!
 //! A field without a kind is a struct whose rows belong to the same table. A field that is made from several options,
@@ -109,7 +109,7 @@ macro_rules! part {
             name: $crate::options::option_name!($($name)+),
             kind: $crate::options::kinds::$kind::<$type>($($range),*),
             default: $crate::options::default!($($default)?),
-            of: $crate::options::Of::$of,
+            of: $crate::options::WorkerKind::$of,
             about: concat!($($about),+).trim_ascii_start(),
             reload: $crate::options::Reload::$reload,
             instead: None,
@@ -144,7 +144,7 @@ macro_rules! default {
         $crate::options::Default::Is($text)
     };
     ((program $program:literal, database $database:literal)) => {
-        $crate::options::Default::Of { program: $program, database: $database }
+        $crate::options::Default::ByWorker { program: $program, database: $database }
     };
     ((handler $handler:literal, other $other:literal)) => {
         $crate::options::Default::Handlers { handler: $handler, other: $other }

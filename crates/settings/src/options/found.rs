@@ -117,7 +117,7 @@ impl Group {
     }
 
     /// Sets a number, unless the file sets it.
-    pub(crate) fn presume(&mut self, name: &'static str, number: u64) {
+    pub(crate) fn set_default(&mut self, name: &'static str, number: u64) {
         let value = Some(Value::Number(number));
         match self.options.iter_mut().find(|(option, _)| *option == name) {
             Some((_, found)) if found.place.is_some() => {}

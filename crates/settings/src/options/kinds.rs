@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::found::{Setting, read_as};
-use super::shape::{Kind, Short, Shows};
+use super::shape::{Kind, Shorthand, Shows};
 use crate::values::{Address, Key, Processors, Secret, Target};
 
 pub(crate) const MIB: u64 = 1 << 20;
@@ -58,9 +58,9 @@ kinds! {
     command: read_as::Texts => Kind::Command;
     variables: Vec<(String, String)> => Kind::Variables;
     word: read_as::Words => Kind::Word(T::WORDS);
-    table: read_as::Table => Kind::Group(T::OPTIONS, Short::None);
-    table_or_off: read_as::Table => Kind::Group(T::OPTIONS, Short::Off);
-    table_or_span: read_as::Table => Kind::Group(T::OPTIONS, Short::Span);
+    table: read_as::Table => Kind::Group(T::OPTIONS, Shorthand::None);
+    table_or_off: read_as::Table => Kind::Group(T::OPTIONS, Shorthand::Off);
+    table_or_span: read_as::Table => Kind::Group(T::OPTIONS, Shorthand::Span);
 }
 
 pub(crate) const fn count<T: Setting<As = read_as::Number>>(min: u64, max: u64) -> Kind {

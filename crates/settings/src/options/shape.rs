@@ -29,7 +29,7 @@ pub(crate) struct Opt {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
     pub(crate) default: Default,
-    pub(crate) of: Of,
+    pub(crate) of: WorkerKind,
     pub(crate) about: &'static str,
     pub(crate) reload: Reload,
     /// What to use instead, in a pool that the option does not belong to.
@@ -37,7 +37,7 @@ pub(crate) struct Opt {
 }
 
 impl Opt {
-    pub(crate) const fn of(mut self, of: Of) -> Self {
+    pub(crate) const fn of(mut self, of: WorkerKind) -> Self {
         self.of = of;
         self
     }
@@ -61,14 +61,14 @@ impl Opt {
     }
 
     /// Returns the default for a worker of this kind, as it would be written.
-    pub(crate) fn default_for(&self, worker: Of) -> Option<&'static str> {
+    pub(crate) fn default_for(&self, worker: WorkerKind) -> Option<&'static str> {
         match self.default {
             Default::Is(text) => Some(text),
-            Default::Of { program, database } => {
-                Some(if worker == Of::Database { database } else { program })
+            Default::ByWorker { program, database } => {
+                Some(if worker == WorkerKind::Database { database } else { program })
             }
             Default::Handlers { handler, other } => {
-                Some(if worker == Of::Handler { handler } else { other })
+                Some(if worker == WorkerKind::Handler { handler } else { other })
             }
             Default::Required | Default::None | Default::Inner => None,
         }
@@ -77,7 +77,7 @@ impl Opt {
 
 /// The kind of pool that an option belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Of {
+pub(crate) enum WorkerKind {
     Any,
     Program,
     Database,
@@ -85,7 +85,7 @@ pub(crate) enum Of {
     Servers,
 }
 
-impl Of {
+impl WorkerKind {
     /// Returns the name of such a pool.
     pub(crate) fn title(self) -> &'static str {
         match self {
@@ -121,7 +121,7 @@ pub(crate) enum Default {
     /// This value, as it would be written.
     Is(&'static str),
     /// One value for programs, one for databases.
-    Of { program: &'static str, database: &'static str },
+    ByWorker { program: &'static str, database: &'static str },
     /// One value for handlers, one for all other workers.
     Handlers { handler: &'static str, other: &'static str },
     /// The defaults of the options in the table.
@@ -169,15 +169,15 @@ pub(crate) enum Kind {
     Target,
     /// `env:NAME` or `file:PATH`.
     Secret,
-    /// A table of options. `Short` is its short form.
-    Group(&'static [Opt], Short),
+    /// A table of options. `Shorthand` is its short form.
+    Group(&'static [Opt], Shorthand),
     /// A non-empty list of tables. A text in it is a table with only the named option.
     List(&'static [Opt], &'static str),
 }
 
 /// The short form of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Short {
+pub(crate) enum Shorthand {
     /// There is no short form.
     None,
     /// `N` or `"MIN..MAX"` for `min` and `max`.
@@ -213,7 +213,7 @@ pub(crate) struct Word {
 pub(crate) fn find_for(
     options: &'static [Opt],
     name: &str,
-    worker: Option<Of>,
+    worker: Option<WorkerKind>,
 ) -> Option<&'static Opt> {
     let mut named = options.iter().filter(|option| option.name == name);
     named.clone().find(|option| worker == Some(option.of)).or_else(|| named.next())
@@ -230,7 +230,7 @@ pub(crate) const fn joined<const N: usize>(parts: &[&[&[Opt]]]) -> [Opt; N] {
         name: "",
         kind: Kind::Switch,
         default: Default::None,
-        of: Of::Any,
+        of: WorkerKind::Any,
         about: "",
         reload: Reload::Live,
         instead: None,

@@ -10,13 +10,13 @@ use crate::fault::{Fault, Trust, floor};
 
 /// A mistake, and the statement that cannot be parsed because of it.
 #[derive(Debug)]
-pub(super) struct Flaw {
+pub(super) struct SyntaxError {
     pub(super) fault: Fault,
     pub(super) statement: Range<usize>,
 }
 
 /// Explains the parser's first error in a text.
-pub(super) fn explain(text: &str, span: Range<usize>, message: &str) -> Flaw {
+pub(super) fn explain(text: &str, span: Range<usize>, message: &str) -> SyntaxError {
     let at = floor(text, span.start);
     let line = line_of(text, at);
     let before = Scan::of(&text[..line.start]);
@@ -29,7 +29,7 @@ pub(super) fn explain(text: &str, span: Range<usize>, message: &str) -> Flaw {
             .unwrap_or_else(|| as_parsed(span, message));
         (fault, whole)
     };
-    Flaw { fault: fault.trust(Trust::Syntax), statement: with_its_section(text, statement) }
+    SyntaxError { fault: fault.trust(Trust::Syntax), statement: with_its_section(text, statement) }
 }
 
 /// Returns the bracket that is still open at the position where the parser found what looks like a new statement.
@@ -96,7 +96,7 @@ fn bare_text(text: &str, line: &Range<usize>) -> Option<Fault> {
     Some(
         Fault::at(start..start + value.len(), format!("`{inner}` is not in quotes"))
             .expected("expected a value; a text stands in quotes")
-            .mend(format!("write `{key} = \"{inner}\"`")),
+            .suggestion(format!("write `{key} = \"{inner}\"`")),
     )
 }
 

@@ -13,7 +13,9 @@ const UNIX_PATH_MAX: usize = 107;
 pub(crate) fn network(text: &str) -> Result<Network, Bad> {
     let (address, bits) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
     let Ok(address) = address.parse::<IpAddr>() else {
-        return Err(Bad::because("is no address or network").mend("write one like \"10.0.0.0/8\""));
+        return Err(
+            Bad::because("is no address or network").suggestion("write one like \"10.0.0.0/8\"")
+        );
     };
     let most = if address.is_ipv4() { 32 } else { 128 };
     let bits = bits.map_or(Ok(most), str::parse);
@@ -25,7 +27,7 @@ pub(crate) fn network(text: &str) -> Result<Network, Bad> {
                 (IpAddr::V6(_), IpAddr::V4(v4)) => Err(Bad::because(
                     "is a network of IPv4-mapped addresses with fewer than 96 bits behind its slash",
                 )
-                .mend(format!("write it as one of IPv4, like \"{v4}/8\""))),
+                .suggestion(format!("write it as one of IPv4, like \"{v4}/8\""))),
                 _ => Ok(network),
             }
         }
@@ -56,11 +58,11 @@ pub(super) fn address_or(
         return Ok(Address::Internet(address));
     }
     if text.starts_with('/') || text.starts_with("./") {
-        return Err(Bad::because("is not an address").mend(format!("write \"unix:{text}\"")));
+        return Err(Bad::because("is not an address").suggestion(format!("write \"unix:{text}\"")));
     }
     if let Ok(ip) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
         let with_port = SocketAddr::new(ip, 7000);
-        return Err(Bad::because("has no port").mend(format!("write \"{with_port}\"")));
+        return Err(Bad::because("has no port").suggestion(format!("write \"{with_port}\"")));
     }
     let Some((host, port)) = text.rsplit_once(':') else {
         return Err(without_port(text));
@@ -79,7 +81,9 @@ pub(super) fn address_or(
 /// Parses the name of an inherited socket. systemd allows names of up to 255 printable characters without a colon.
 fn inherited(name: &str) -> Result<Address, Bad> {
     if name.is_empty() {
-        return Err(Bad::because("has no name").mend("write \"fd:NAME\", as in LISTEN_FDNAMES"));
+        return Err(
+            Bad::because("has no name").suggestion("write \"fd:NAME\", as in LISTEN_FDNAMES")
+        );
     }
     let printable = name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':');
     if !printable || name.len() > 255 {
@@ -90,25 +94,26 @@ fn inherited(name: &str) -> Result<Address, Bad> {
 
 fn without_port(text: &str) -> Bad {
     if text.parse::<u16>().is_ok() {
-        return Bad::because("is a port without an address").mend(format!("write \":{text}\""));
+        return Bad::because("is a port without an address")
+            .suggestion(format!("write \":{text}\""));
     }
     match text {
         "" => Bad::because("is empty"),
-        "localhost" => Bad::because("has no port").mend("write \"localhost:7000\""),
+        "localhost" => Bad::because("has no port").suggestion("write \"localhost:7000\""),
         _ => Bad::because("is not an address"),
     }
 }
 
 fn no_host(host: &str, port: &str) -> Bad {
     Bad::because(format!("has `{host}`, which is not an IP address; host names are not looked up"))
-        .mend(format!(
+        .suggestion(format!(
             "write \"127.0.0.1:{port}\" for this machine only, \":{port}\" for everybody"
         ))
 }
 
 fn unix(path: &str) -> Result<Address, Bad> {
     if path.is_empty() {
-        return Err(Bad::because("has no path").mend("write \"unix:/run/roadstead.sock\""));
+        return Err(Bad::because("has no path").suggestion("write \"unix:/run/roadstead.sock\""));
     }
     if path.contains('\0') {
         return Err(Bad::because("has a NUL in its path"));
@@ -144,7 +149,7 @@ mod tests {
         assert!(holds("::ffff:0:0/96", "192.0.2.1") && !holds("::ffff:0:0/96", "2001:db8::1"));
         assert!(holds("::/0", "2001:db8::1"));
         let bad = network("::ffff:10.0.0.0/95").expect_err("it is of neither kind");
-        assert_eq!(bad.mend.as_deref(), Some("write it as one of IPv4, like \"10.0.0.0/8\""));
+        assert_eq!(bad.suggestion.as_deref(), Some("write it as one of IPv4, like \"10.0.0.0/8\""));
     }
 
     #[test]

@@ -5,12 +5,12 @@
 
 use std::time::Duration;
 
-use super::report::{Walk, list, shown, with_mend};
+use super::report::{Walk, list, shown, with_suggestion};
 use crate::fault::Fault;
 use crate::foreign;
 use crate::model::Processors;
 use crate::nearest::nearest;
-use crate::options::{Kind, Opt, Short, Value};
+use crate::options::{Kind, Opt, Shorthand, Value};
 use crate::quantities::{self, Bad, duration_text, size_text};
 use crate::tree::{Entry, Node, Raw};
 use crate::values;
@@ -48,8 +48,8 @@ fn from_variable(
     let expected = format!("expected {}", expectation(&option.kind));
     let Some(text) = (walk.environment)(name) else {
         let message = format!("`{}`: the variable `{}` is not set", option.name, shown(name));
-        let mend = "set it in the environment of the daemon, or write the value here";
-        walk.faults.push(Fault::at(place, message).expected(expected).mend(mend));
+        let suggestion = "set it in the environment of the daemon, or write the value here";
+        walk.faults.push(Fault::at(place, message).expected(expected).suggestion(suggestion));
         return None;
     };
     // The value may be a secret with any option, because variables often contain secrets.
@@ -152,10 +152,10 @@ pub(crate) fn readable(option: &'static Opt, text: &str) -> bool {
 pub(super) fn short(
     walk: &mut Walk<'_>,
     option: &'static Opt,
-    short: Short,
+    short: Shorthand,
     entry: &Entry,
 ) -> Option<Option<(u64, u64)>> {
-    let (Short::Span, Kind::Group(inner, _)) = (short, &option.kind) else { return None };
+    let (Shorthand::Span, Kind::Group(inner, _)) = (short, &option.kind) else { return None };
     let span = match &entry.node.raw {
         Raw::Integer(number) => {
             let number = number.and_then(|number| u64::try_from(number).ok()).unwrap_or(0);
@@ -245,18 +245,18 @@ fn plain(text: &str) -> Result<(), Bad> {
         text if text.contains('\0') => "has a NUL in it",
         _ => return Ok(()),
     };
-    Err(Bad { why: why.to_owned(), mend: None })
+    Err(Bad { why: why.to_owned(), suggestion: None })
 }
 
 fn unknown_word(option: &str, words: Vec<&'static str>, text: &str) -> Bad {
     if let Some(advice) = foreign::word(option, text) {
-        return Bad { why: "is not a known value".to_owned(), mend: Some(advice.to_owned()) };
+        return Bad { why: "is not a known value".to_owned(), suggestion: Some(advice.to_owned()) };
     }
-    let mend = match nearest(text, words.iter().copied()) {
+    let suggestion = match nearest(text, words.iter().copied()) {
         Some(nearest) => format!("did you mean \"{nearest}\"?"),
         None => format!("write one of {}", list(&words)),
     };
-    Bad { why: "is not a known value".to_owned(), mend: Some(mend) }
+    Bad { why: "is not a known value".to_owned(), suggestion: Some(suggestion) }
 }
 
 fn texts(
@@ -292,7 +292,7 @@ fn texts(
         let message = format!("`{}` in `{}` {why}", shown(word), option.name);
         let mut fault = Fault::at(item.span.clone(), message).expected("expected a text in quotes");
         if why == "is not a text" && !word.contains(['"', '\'', '\n', '[', '{']) {
-            fault = fault.mend(format!("write \"{word}\""));
+            fault = fault.suggestion(format!("write \"{word}\""));
         }
         walk.faults.push(fault);
         all = None;
@@ -306,7 +306,8 @@ fn once_each(walk: &mut Walk<'_>, option: &Opt, items: &[Node], names: &[String]
     for (item, name) in items.iter().zip(names) {
         if !seen.insert(name) {
             let message = format!("`{}` is in `{}` twice", shown(name), option.name);
-            walk.faults.push(Fault::at(item.span.clone(), message).mend("keep one of the two"));
+            walk.faults
+                .push(Fault::at(item.span.clone(), message).suggestion("keep one of the two"));
             clean = false;
         }
     }
@@ -345,7 +346,7 @@ fn variables(walk: &mut Walk<'_>, option: &Opt, table: &[Entry]) -> Option<Value
                 let fault = Fault::at(entry.node.span.clone(), message)
                     .expected("expected a text in quotes");
                 let simple = !word.contains(['"', '\'', '\n', '[', '{']);
-                Some(with_mend(fault, simple.then(|| format!("write \"{word}\""))))
+                Some(with_suggestion(fault, simple.then(|| format!("write \"{word}\""))))
             }
         };
         walk.faults.extend(fault);
@@ -382,7 +383,7 @@ fn out_of_range(walk: &mut Walk<'_>, name: &str, kind: &Kind, entry: &Entry) {
         .expected(format!("expected {}", expectation(kind)));
     if let Some((min, max)) = range(kind) {
         let is_zero = ["0", "\"0s\"", "\"0ms\"", "\"0m\"", "\"0h\"", "\"0B\""].contains(&word);
-        fault = fault.mend(match is_zero && can_be_off(kind) {
+        fault = fault.suggestion(match is_zero && can_be_off(kind) {
             true => format!("write `{name} = \"off\"`"),
             false => format!("write a value from {min} to {max}"),
         });
@@ -403,7 +404,7 @@ fn refuse(walk: &mut Walk<'_>, option: &Opt, entry: &Entry, bad: Bad) -> Option<
     let message = format!("`{}` = {} {}", option.name, shown_value(word), bad.why);
     let fault = Fault::at(entry.node.span.clone(), message)
         .expected(format!("expected {}", expectation(&option.kind)));
-    walk.faults.push(with_mend(fault, bad.mend));
+    walk.faults.push(with_suggestion(fault, bad.suggestion));
     None
 }
 
@@ -412,13 +413,13 @@ pub(super) fn wrong_type<T>(walk: &mut Walk<'_>, option: &Opt, entry: &Entry) ->
     let message = format!("`{}` cannot be {}", option.name, entry.node.raw.title());
     let fault = Fault::at(entry.node.span.clone(), message)
         .expected(format!("expected {}", expectation(&option.kind)));
-    let mend = type_mend(walk, option, entry);
-    walk.faults.push(with_mend(fault, mend));
+    let suggestion = suggest_value(walk, option, entry);
+    walk.faults.push(with_suggestion(fault, suggestion));
     None
 }
 
 /// Returns the value that was probably meant by a value of the wrong type.
-fn type_mend(walk: &Walk<'_>, option: &Opt, entry: &Entry) -> Option<String> {
+fn suggest_value(walk: &Walk<'_>, option: &Opt, entry: &Entry) -> Option<String> {
     let word = walk.text.get(entry.node.span.clone()).unwrap_or_default();
     let quote = |text: &str| format!("\"{}\"", text.escape_default());
     let meant = match (&option.kind, &entry.node.raw) {
@@ -529,13 +530,13 @@ pub(crate) fn expectation(kind: &Kind) -> String {
             "a database like \"sqlite:hits.db\" or \"postgres://me@host/hits\"".to_owned()
         }
         Kind::Secret => "\"env:NAME\" or \"file:PATH\"".to_owned(),
-        Kind::Group(_, Short::Span) => {
+        Kind::Group(_, Shorthand::Span) => {
             "a number, a range like \"2..20\", or a table like { min = 2, max = 20 }".to_owned()
         }
         Kind::List(_, alone) => {
             format!("a list of tables, or of texts that stand for their `{alone}`")
         }
-        Kind::Group(options, Short::None | Short::Off) => {
+        Kind::Group(options, Shorthand::None | Shorthand::Off) => {
             let names: Vec<&str> = options.iter().map(|option| option.name).collect();
             format!("a table of {}", list(&names))
         }

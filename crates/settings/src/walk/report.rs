@@ -29,9 +29,9 @@ pub(super) fn list(words: &[&str]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
 
-pub(super) fn with_mend(fault: Fault, mend: Option<String>) -> Fault {
-    match mend {
-        Some(mend) => fault.mend(mend),
+pub(super) fn with_suggestion(fault: Fault, suggestion: Option<String>) -> Fault {
+    match suggestion {
+        Some(suggestion) => fault.suggestion(suggestion),
         None => fault,
     }
 }

@@ -7,7 +7,7 @@ fn limits_by_address_are_networks_and_numbers_that_fit_together() {
     let (error, _) = in_listener("allow = [\"10.0.0.0/40\"]");
     assert!(error.message.starts_with("`10.0.0.0/40` has no number of bits"), "{error:?}");
     let (error, _) = in_listener("deny = [\"localhost\"]");
-    assert_eq!(error.mend.as_deref(), Some("write one like \"10.0.0.0/8\""));
+    assert_eq!(error.suggestion.as_deref(), Some("write one like \"10.0.0.0/8\""));
     let nothing = "`per_address` limits nothing";
     says(in_listener("per_address = {}"), 1, "per_address", nothing, "add `connections = 100`");
     says(
@@ -49,10 +49,10 @@ fn the_access_log_has_a_place_and_a_format() {
         "`to` is no place for a log",
         "write \"file:access.log\", \"stdout\" or \"stderr\"",
     );
-    let mend = "write `{status}`";
+    let suggestion = "write `{status}`";
     let message = "`format` names `{stauts}`, which no request has";
     let format = "\"{client} {stauts}\"";
-    says(log(&format!("to = \"stdout\"\nformat = {format}")), 10, format, message, mend);
+    says(log(&format!("to = \"stdout\"\nformat = {format}")), 10, format, message, suggestion);
     let (error, _) = log("to = \"stdout\"\nformat = \"clf\"");
     assert_eq!(error.message, "`format` is no format");
     assert_eq!(only(&format!("{POOL}{LISTENER}[access_log]\n")).word, "access_log");

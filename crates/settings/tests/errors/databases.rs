@@ -68,9 +68,9 @@ fn databases_are_named_with_their_kind() {
         ),
         ("sqlite:", "has no path", "write \"sqlite:hits.db\""),
     ];
-    for (target, why, mend) in cases {
+    for (target, why, suggestion) in cases {
         let message = format!("`database` = \"{target}\" {why}");
-        says((only(&text(target)), 4), 12, &format!("\"{target}\""), &message, mend);
+        says((only(&text(target)), 4), 12, &format!("\"{target}\""), &message, suggestion);
     }
 }
 
@@ -100,8 +100,8 @@ fn two_pools_have_no_table_of_dead_letters_in_common() {
         assert_eq!((error.line, error.column), (text.lines().count(), 21), "{text}");
         let name = other[1];
         assert_eq!(error.message, format!("`{name}` is the table of dead letters of `[pool.a]`"));
-        let mend = "name another table, like `dead_letter_table = \"b_dead\"`";
-        assert_eq!(error.mend.as_deref(), Some(mend));
+        let suggestion = "name another table, like `dead_letter_table = \"b_dead\"`";
+        assert_eq!(error.suggestion.as_deref(), Some(suggestion));
     }
     for (one, other) in [
         (["sqlite:hits.db", "dead"], ["sqlite:hits.db", "other"]),

@@ -8,7 +8,7 @@ const HTTP: &str = "[listener.main]\nlisten = \":7000\"\nprotocol = \"http\"\npo
 
 /// Returns the fix of the only error of a pool of servers with this line, behind an HTTP listener.
 fn in_servers(line: &str) -> String {
-    only(&format!("{HTTP}{SERVERS}{line}\n")).mend.unwrap_or_default()
+    only(&format!("{HTTP}{SERVERS}{line}\n")).suggestion.unwrap_or_default()
 }
 
 #[test]
@@ -21,10 +21,13 @@ fn an_unknown_protocol_is_one_error_however_many_routes_there_are() {
     );
     let error = only(&text);
     assert_eq!(error.message, "`protocol` = \"https\" is not a known value");
-    let mend = error.mend.unwrap();
-    assert!(mend.contains("neither TLS nor HTTP/2") && mend.contains("\"http\""), "{mend}");
+    let suggestion = error.suggestion.unwrap();
+    assert!(
+        suggestion.contains("neither TLS nor HTTP/2") && suggestion.contains("\"http\""),
+        "{suggestion}"
+    );
     let (error, _) = in_listener("protocol = \"tcp\"");
-    assert!(error.mend.unwrap().contains("\"raw\""));
+    assert!(error.suggestion.unwrap().contains("\"raw\""));
 }
 
 #[test]
@@ -39,8 +42,8 @@ fn options_of_other_servers_are_named_as_they_are_called_here() {
         ("bind = \":80\"", "`listen`"),
     ] {
         let (error, _) = in_listener(line);
-        let mend = error.mend.unwrap();
-        assert!(mend.contains(expected), "{line}: {mend}");
+        let suggestion = error.suggestion.unwrap();
+        assert!(suggestion.contains(expected), "{line}: {suggestion}");
         assert_eq!(error.expected.as_deref(), Some("unknown option"), "{line}");
     }
     for (line, expected) in [
@@ -57,12 +60,12 @@ fn options_of_other_servers_are_named_as_they_are_called_here() {
         ("httpchk = \"/\"", "`health_check`"),
         ("outlier_detection = 3", "`health_check`"),
     ] {
-        let mend = in_servers(line);
-        assert!(mend.contains(expected), "{line}: {mend}");
+        let suggestion = in_servers(line);
+        assert!(suggestion.contains(expected), "{line}: {suggestion}");
     }
     let servers = "[pool.echo]\nservers = [{ address = \"10.0.0.1:80\", maxconn = 5 }]\n";
-    let mend = only(&format!("{HTTP}{servers}")).mend.unwrap();
-    assert!(mend.contains("`max_concurrent`"), "{mend}");
+    let suggestion = only(&format!("{HTTP}{servers}")).suggestion.unwrap();
+    assert!(suggestion.contains("`max_concurrent`"), "{suggestion}");
 }
 
 #[test]
@@ -76,7 +79,7 @@ fn a_regular_expression_in_a_route_is_said_not_to_exist() {
     ] {
         let text = format!("{HTTP}route = [{{ {route}, pool = \"echo\" }}]\n{SERVERS}");
         let error = only(&text);
-        let said = format!("{} {}", error.message, error.mend.unwrap());
+        let said = format!("{} {}", error.message, error.suggestion.unwrap());
         assert!(said.contains("regular expression") && said.contains("`pattern`"), "{said}");
     }
     let glob = format!("{HTTP}route = [{{ pattern = \"/a/*.*\", pool = \"echo\" }}]\n{SERVERS}");
@@ -85,5 +88,7 @@ fn a_regular_expression_in_a_route_is_said_not_to_exist() {
     // A typing error is still reported as one.
     let (error, _) = in_listener("conections_max = 5");
     assert_eq!(error.expected.as_deref(), Some("did you mean `connections_max`?"));
-    assert!(only(&format!("{LISTENER}{POOL}pipelin = 2\n")).mend.unwrap().contains("pipeline"));
+    assert!(
+        only(&format!("{LISTENER}{POOL}pipelin = 2\n")).suggestion.unwrap().contains("pipeline")
+    );
 }

@@ -42,14 +42,14 @@ fn what_goes_through_pipes_means_nothing_to_one_that_serves_http() {
     let error = serving("health_check = { check = \"line\", send = \"a\" }");
     assert_eq!(error.message, "a program that serves HTTP reads no lines");
     let error = serving("balance = \"hash\"\nhash = \"word:1\"");
-    assert!(error.mend.is_some_and(|mend| mend.contains("header:NAME")));
+    assert!(error.suggestion.is_some_and(|suggestion| suggestion.contains("header:NAME")));
 }
 
 #[test]
 fn one_that_serves_http_has_clients_of_http_alone() {
     let (error, _) = in_pool("framing = \"http\"");
     assert_eq!(error.message, "the programs of `[pool.echo]` speak HTTP, and its clients do not");
-    assert_eq!(error.mend.as_deref(), Some("write `protocol = \"http\"`"));
+    assert_eq!(error.suggestion.as_deref(), Some("write `protocol = \"http\"`"));
     let error = serving("[pool.first]\nprogram = [\"cat\"]\nthen = \"echo\"");
     assert!(error.message.ends_with("and a reply is no request of it"), "{error:?}");
 }

@@ -41,11 +41,11 @@ struct Finger {
     /// Whether a part of the line has arrived.
     has_begun: bool,
     /// The number of bytes of the reply that have arrived.
-    came: usize,
+    received: usize,
     /// Whether the last byte that was sent ended a line.
     is_at_line_start: bool,
     /// Whether the worker was paused.
-    is_holding: bool,
+    is_paused: bool,
 }
 
 impl ProtocolConfig for FingerConfig {
@@ -61,9 +61,9 @@ impl ProtocolConfig for FingerConfig {
             id,
             state: State::Line,
             has_begun: false,
-            came: 0,
+            received: 0,
             is_at_line_start: true,
-            is_holding: false,
+            is_paused: false,
         })
     }
 
@@ -117,7 +117,7 @@ impl Finger {
         cx.entry = cx.requests.access_log().begin(transport.listener().logged.as_ref());
         let allowed = cx.address_limits.request(cx.requests.now(), transport.entry());
         if let Err(outcome) = allowed {
-            return self.refuse_with(transport, io, &outcome, cx);
+            return self.reject_with(transport, io, &outcome, cx);
         }
         let client = Client::Session { session: self.id, sequence: 0 };
         let request = (Slice::copy_of(line).into(), RequestMeta::default());
@@ -136,11 +136,11 @@ impl Finger {
         cx: &mut SessionContext<'_>,
     ) {
         let outcome = Outcome::ended(cause, Phase::Receive, text);
-        self.refuse_with(transport, io, &outcome, cx);
+        self.reject_with(transport, io, &outcome, cx);
     }
 
     /// Sends an error to the client instead of submitting the request. It is counted and logged.
-    fn refuse_with(
+    fn reject_with(
         &mut self,
         transport: &mut Transport,
         io: &mut Context<'_>,
@@ -218,7 +218,7 @@ impl Protocol for Finger {
         }
         match reply_event {
             ReplyEvent::Part(part) => {
-                self.came = self.came.saturating_add(part.len());
+                self.received = self.received.saturating_add(part.len());
                 self.send(transport, io, &part, cx);
             }
             ReplyEvent::End(Outcome::Reply(text) | Outcome::Fallback(_, text)) => {
@@ -228,7 +228,7 @@ impl Protocol for Finger {
                 }
                 self.state = State::Over;
             }
-            ReplyEvent::End(Outcome::Ended(..)) if self.came > 0 => self.state = State::Broken,
+            ReplyEvent::End(Outcome::Ended(..)) if self.received > 0 => self.state = State::Broken,
             ReplyEvent::End(outcome) => self.end(transport, io, &outcome, cx),
             // These events concern HTTP and clients that send further requests.
             _ => {}
@@ -244,8 +244,8 @@ impl Protocol for Finger {
         match self.state {
             State::Line => {}
             State::Asked(request) => {
-                let hold = transport.holds_back(io, self.came);
-                if std::mem::replace(&mut self.is_holding, hold) != hold {
+                let hold = transport.holds_back(io, self.received);
+                if std::mem::replace(&mut self.is_paused, hold) != hold {
                     cx.requests.pause_reply(request, hold);
                 }
             }
@@ -317,7 +317,7 @@ impl Protocol for Finger {
     fn would_look_whole(&self, queued: usize) -> bool {
         match self.state {
             State::Line => false,
-            State::Asked(_) => self.came > 0,
+            State::Asked(_) => self.received > 0,
             State::Over => queued > 0,
             State::Broken => true,
         }

@@ -257,7 +257,7 @@ impl Alignment {
     }
 
     /// Handles output while nothing was in flight. Returns the replies since its last passed check.
-    pub(super) fn found_out(&mut self) -> Suspects {
+    pub(super) fn take_suspects(&mut self) -> Suspects {
         self.oldest = 0;
         Suspects {
             count: std::mem::take(&mut self.count),
@@ -389,7 +389,7 @@ mod tests {
             assert_eq!(scene.answer(1, ms(5)), None);
             scene.now += ms(10);
         }
-        assert_eq!(scene.alignment.found_out().count, 1, "only the last is not checked");
+        assert_eq!(scene.alignment.take_suspects().count, 1, "only the last is not checked");
     }
 
     #[test]
@@ -401,7 +401,7 @@ mod tests {
             assert!(strict.silent(ms(10)));
             assert_eq!(off.answer(1, ms(1)), None);
         }
-        assert_eq!(off.alignment.found_out(), Suspects::default());
+        assert_eq!(off.alignment.take_suspects(), Suspects::default());
         let mut auto = Scene::new(Mode::Auto, false);
         auto.end_probation();
         auto.alignment.handle_mode(Mode::Auto, true);
@@ -423,7 +423,7 @@ mod tests {
         for _ in 0..3 {
             scene.answer(1, ms(1));
         }
-        let suspects = scene.alignment.found_out();
+        let suspects = scene.alignment.take_suspects();
         assert_eq!((suspects.count, suspects.requests), (3, vec![2, 3, 4]));
     }
 
@@ -432,7 +432,7 @@ mod tests {
         let mut scene = Scene::new(Mode::Strict, false);
         scene.answer(1, ms(1));
         assert!(scene.silent(ms(10)));
-        assert_eq!(scene.alignment.found_out().requests, [1]);
+        assert_eq!(scene.alignment.take_suspects().requests, [1]);
     }
 
     #[test]
@@ -440,7 +440,7 @@ mod tests {
         let mut scene = Scene::new(Mode::Strict, false);
         let many = SUSPECTS_MAX as u64 + 10;
         (0..many).for_each(|_| _ = scene.answer(1, ms(0)));
-        let mut suspects = scene.alignment.found_out();
+        let mut suspects = scene.alignment.take_suspects();
         assert_eq!(suspects.count, many);
         suspects.requests.sort_unstable();
         assert!(suspects.requests.iter().copied().eq(11..=many));

@@ -41,7 +41,7 @@ impl ProgramPipes {
         };
         let accepted = self.accepted(io);
         let Some(flight) = self.in_flight.oldest().filter(|it| it.end <= accepted) else {
-            return self.handle_unasked(worker, frame, events);
+            return self.handle_unsolicited(worker, frame, events);
         };
         if flight.body.get(flight.named.clone()) != Some(&id[..]) {
             return OTHER;

@@ -6,7 +6,7 @@ use event::Context;
 use exchange::{RequestId, WorkerId};
 
 use super::super::deadlines::{ANSWER, FIRST, GAP, SLOW, STALL};
-use super::kept::{Held, Holders};
+use super::kept::{PausedBy, ReadPause};
 use super::{ProgramPipes, UNREAD_MAX};
 use flow::backend_event::BackendEvent;
 
@@ -71,7 +71,7 @@ impl ProgramPipes {
         out.clear();
         let cancelled = self.in_flight.cancel(id, self.offered, io.now());
         if let Some((client, place)) = cancelled.filter(|_| tags.cancel(id, &mut out)) {
-            self.note_waited(client);
+            self.note_waiting_client(client);
             self.cancellations.add(place.start.max(self.accepted(io))..place.end);
             // Our own messages fit into every framing with tags.
             let written = self.write(io, &out);
@@ -82,7 +82,7 @@ impl ProgramPipes {
             self.close_while_ahead(io, worker, events);
             events.push(BackendEvent::Released { worker });
             self.drop_old_cancelled();
-            if !self.is_owing() {
+            if !self.owes_reply() {
                 self.silence.pause(io.now());
             }
         }
@@ -103,7 +103,7 @@ impl ProgramPipes {
     /// so no message would resume reading.
     pub(in super::super) fn pause_reply(&mut self, io: &mut Context<'_>, id: RequestId) {
         if self.output.is_some() && self.in_flight.is_wanted(id) {
-            self.held(io).by.request.get_or_insert(id);
+            self.read_pause(io).by.request.get_or_insert(id);
         }
     }
 
@@ -111,14 +111,14 @@ impl ProgramPipes {
     /// not.
     pub(in super::super) fn pause_program(&mut self, io: &mut Context<'_>) {
         if self.output.is_some() {
-            self.held(io).by.owner = true;
+            self.read_pause(io).by.owner = true;
         }
     }
 
     /// Stops reading the output. From now on the silence is caused by the daemon, so no deadline of the output applies.
     /// The deadline for reading does not apply either: a program that cannot write may not read.
-    fn held(&mut self, io: &mut Context<'_>) -> &mut Held {
-        if let (Some(output), None) = (self.output, &self.held) {
+    fn read_pause(&mut self, io: &mut Context<'_>) -> &mut ReadPause {
+        if let (Some(output), None) = (self.output, &self.read_pause) {
             io.pause(output);
             for name in [ANSWER, FIRST, SLOW] {
                 io.deadline(output, name, None);
@@ -132,39 +132,43 @@ impl ProgramPipes {
             self.silence.pause(io.now());
         }
         let since = io.now();
-        self.held.get_or_insert_with(|| Held { since, by: Holders::default() })
+        self.read_pause.get_or_insert_with(|| ReadPause { since, by: PausedBy::default() })
     }
 
     /// Reads the output again, if it was paused because of this request alone.
-    pub(in super::super) fn go_on(
+    pub(in super::super) fn resume_reply(
         &mut self,
         io: &mut Context<'_>,
         id: RequestId,
         deadline: Duration,
     ) {
-        if let Some(held) = self.held.as_mut().filter(|held| held.by.request == Some(id)) {
-            held.by.request = None;
-            self.let_go(io, deadline);
+        if let Some(read_pause) =
+            self.read_pause.as_mut().filter(|read_pause| read_pause.by.request == Some(id))
+        {
+            read_pause.by.request = None;
+            self.resume_output(io, deadline);
         }
     }
 
     /// Handles that the client of a session program reads again.
-    pub(in super::super) fn unhush(&mut self, io: &mut Context<'_>, deadline: Duration) {
-        if let Some(held) = self.held.as_mut().filter(|held| held.by.owner) {
-            held.by.owner = false;
-            self.let_go(io, deadline);
+    pub(in super::super) fn resume_program(&mut self, io: &mut Context<'_>, deadline: Duration) {
+        if let Some(read_pause) = self.read_pause.as_mut().filter(|read_pause| read_pause.by.owner)
+        {
+            read_pause.by.owner = false;
+            self.resume_output(io, deadline);
         }
     }
 
-    fn let_go(&mut self, io: &mut Context<'_>, deadline: Duration) {
-        let free = |held: &mut Held| held.by.request.is_none() && !held.by.owner;
-        let Some(Held { since, .. }) = self.held.take_if(free) else { return };
+    fn resume_output(&mut self, io: &mut Context<'_>, deadline: Duration) {
+        let free =
+            |read_pause: &mut ReadPause| read_pause.by.request.is_none() && !read_pause.by.owner;
+        let Some(ReadPause { since, .. }) = self.read_pause.take_if(free) else { return };
         let now = io.now();
         for flight in self.in_flight.iter_mut() {
             flight.dispatched = (flight.dispatched + now.duration_since(since)).min(now);
         }
         self.watch_reading(io, deadline);
-        if self.is_owing() {
+        if self.owes_reply() {
             self.silence.begin(now);
         }
         if let Some(output) = self.output {
@@ -178,6 +182,6 @@ impl ProgramPipes {
 
     /// Whether output of the program waits for a client.
     pub(in super::super) const fn is_held(&self) -> bool {
-        self.held.is_some() && self.output.is_some()
+        self.read_pause.is_some() && self.output.is_some()
     }
 }

@@ -65,7 +65,7 @@ impl ProgramPipes {
         while let Some(flight) = self.in_flight.pop_unsent(accepted) {
             unsent.push((flight.start, flight.unsent()));
         }
-        unsent.extend(self.unsent_notices(accepted));
+        unsent.extend(self.unsent_notifications(accepted));
         unsent.sort_unstable_by_key(|(start, ..)| *start);
         events.extend(unsent.into_iter().map(|(_, back)| back));
     }
@@ -83,7 +83,9 @@ impl ProgramPipes {
         let first = events.len();
         self.give_back(io, events);
         self.in_flight.forget_cancelled();
-        events.extend(self.notices.drain(..).map(|it| BackendEvent::Unanswered { id: it.id }));
+        events.extend(
+            self.pending_notifications.drain(..).map(|it| BackendEvent::Unanswered { id: it.id }),
+        );
         // If replies arrive in any order, each late request gets the deadline as its error.
         let (blamed, late) = (fault, fault.limit().filter(|_| self.tags.is_some()));
         let mut fault = fault;
@@ -93,7 +95,7 @@ impl ProgramPipes {
         while let Some(flight) = self.in_flight.pop() {
             let is_late = late.is_some_and(|limit| flight.dispatched + limit <= io.now());
             let own = if is_late { blamed } else { fault };
-            if own.is_of_nobody() && !is_told && flight.may_be_tried(self.tries) {
+            if own.is_unattributed() && !is_told && flight.may_be_tried(self.tries) {
                 again.push(flight.retry());
             } else {
                 events.push(BackendEvent::Answered {
@@ -102,7 +104,7 @@ impl ProgramPipes {
                 });
             }
             // Only the oldest request can be the cause. The other requests end because the program ends.
-            fault = if fault.is_of_nobody() { fault } else { Fault::Ended };
+            fault = if fault.is_unattributed() { fault } else { Fault::Ended };
             is_told = false;
         }
         // They are older than those that never left our buffer.

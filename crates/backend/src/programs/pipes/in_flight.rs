@@ -79,14 +79,14 @@ pub(super) struct InFlight {
     /// Numbers of cancelled requests that the program may still work on.
     ahead: Vec<u64>,
     /// How long it may continue to work on a cancelled request.
-    goes_on: GoesOn,
+    cancelled_latency: CancelledLatency,
 }
 
 #[derive(Debug)]
 struct Cancelled {
     flight: ActiveRequest,
     /// Bytes offered before the cancellation is sent to the program.
-    told_at: u64,
+    cancel_offset: u64,
     /// When it was cancelled.
     since: Instant,
 }
@@ -94,14 +94,14 @@ struct Cancelled {
 /// The longest time after which the program has answered a cancelled request. It halves each minute, so that one slow
 /// request does not keep slots in use forever.
 #[derive(Debug, Default)]
-struct GoesOn {
+struct CancelledLatency {
     longest: Duration,
     since: Option<Instant>,
 }
 
 const HALF_LIFE: Duration = Duration::from_secs(60);
 
-impl GoesOn {
+impl CancelledLatency {
     fn at(&self, now: Instant) -> Duration {
         let age = self.since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
         let halvings = u32::try_from(age.as_secs() / HALF_LIFE.as_secs()).unwrap_or(u32::MAX);
@@ -208,17 +208,17 @@ impl InFlight {
                 return None;
             }
             let (start, went_on) = (flight.start, now.saturating_duration_since(*since));
-            self.goes_on.note(went_on, now);
+            self.cancelled_latency.note(went_on, now);
             self.cancelled.remove(&number);
             self.ahead.retain(|ahead| *ahead != number);
-            self.work_off(start, now);
+            self.prune_ahead(start, now);
             self.forget(id);
             return Some(Completed::Cancelled);
         }
         let place = self.find(number)?;
         let start = place.flight.as_ref().filter(|flight| flight.end <= accepted)?.start;
         place.flight = None;
-        self.work_off(start, now);
+        self.prune_ahead(start, now);
         self.forget(id);
         self.leave_hole();
         Some(Completed::Wanted)
@@ -227,22 +227,22 @@ impl InFlight {
     /// Handles the answer to a request before which `answered_at` bytes were offered. The program has therefore read
     /// the cancellations in these bytes. It no longer works on those that were cancelled longer ago than the longest
     /// time it continues with a cancelled request.
-    fn work_off(&mut self, answered_at: u64, now: Instant) {
-        let Self { ahead, cancelled, goes_on, .. } = self;
-        let goes_on_for = goes_on.at(now);
+    fn prune_ahead(&mut self, answered_at: u64, now: Instant) {
+        let Self { ahead, cancelled, cancelled_latency, .. } = self;
+        let goes_on_for = cancelled_latency.at(now);
         ahead.retain(|number| {
             cancelled
                 .get(number)
-                .is_some_and(|it| it.told_at > answered_at || it.since + goes_on_for > now)
+                .is_some_and(|it| it.cancel_offset > answered_at || it.since + goes_on_for > now)
         });
     }
 
-    /// Marks the reply as unwanted; the program receives the cancellation after `told_at` offered bytes. Returns the
+    /// Marks the reply as unwanted; the program receives the cancellation after `cancel_offset` offered bytes. Returns the
     /// client and the range in the offered bytes; `None` if the request is not in flight or was already cancelled.
     pub(super) fn cancel(
         &mut self,
         id: RequestId,
-        told_at: u64,
+        cancel_offset: u64,
         now: Instant,
     ) -> Option<(u64, Range<u64>)> {
         let number = self.numbers.as_ref().and_then(|numbers| numbers.get(&id)).copied();
@@ -250,7 +250,7 @@ impl InFlight {
         let mut flight = self.find(number)?.flight.take()?;
         let (client, place) = (flight.meta.asker.client, flight.start..flight.end);
         (flight.body, flight.original) = (Slice::default(), Original::default());
-        self.cancelled.insert(number, Cancelled { flight, told_at, since: now });
+        self.cancelled.insert(number, Cancelled { flight, cancel_offset, since: now });
         self.ahead.push(number);
         self.leave_hole();
         Some((client, place))
@@ -349,16 +349,20 @@ mod tests {
     #[test]
     fn how_long_a_program_goes_on_is_forgotten_in_time() {
         let (now, second) = (Instant::now(), Duration::from_secs(1));
-        let mut goes_on = GoesOn::default();
-        assert_eq!(goes_on.at(now), Duration::ZERO);
-        goes_on.note(64 * second, now);
-        goes_on.note(second, now);
-        assert_eq!(goes_on.at(now + HALF_LIFE - second), 64 * second, "less does not change it");
-        assert_eq!(goes_on.at(now + HALF_LIFE), 32 * second);
-        assert_eq!(goes_on.at(now + 3 * HALF_LIFE), 8 * second);
-        goes_on.note(9 * second, now + 3 * HALF_LIFE);
-        assert_eq!(goes_on.at(now + 3 * HALF_LIFE), 9 * second);
-        assert_eq!(goes_on.at(now + 1000 * HALF_LIFE), Duration::ZERO);
+        let mut cancelled_latency = CancelledLatency::default();
+        assert_eq!(cancelled_latency.at(now), Duration::ZERO);
+        cancelled_latency.note(64 * second, now);
+        cancelled_latency.note(second, now);
+        assert_eq!(
+            cancelled_latency.at(now + HALF_LIFE - second),
+            64 * second,
+            "less does not change it"
+        );
+        assert_eq!(cancelled_latency.at(now + HALF_LIFE), 32 * second);
+        assert_eq!(cancelled_latency.at(now + 3 * HALF_LIFE), 8 * second);
+        cancelled_latency.note(9 * second, now + 3 * HALF_LIFE);
+        assert_eq!(cancelled_latency.at(now + 3 * HALF_LIFE), 9 * second);
+        assert_eq!(cancelled_latency.at(now + 1000 * HALF_LIFE), Duration::ZERO);
     }
 
     fn id(number: u32) -> RequestId {

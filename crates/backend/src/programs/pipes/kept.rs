@@ -9,7 +9,7 @@ use flow::request_meta::RequestMeta;
 
 /// A notification that is written and not read yet.
 #[derive(Debug)]
-pub(super) struct Notice {
+pub(super) struct PendingNotification {
     pub(super) id: RequestId,
     /// The bytes that were written.
     pub(super) body: Slice,
@@ -22,14 +22,14 @@ pub(super) struct Notice {
 
 /// Why a program's output is not read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Held {
+pub(super) struct ReadPause {
     pub(super) since: Instant,
-    pub(super) by: Holders,
+    pub(super) by: PausedBy,
 }
 
 /// Which client does not read: the client of this request, the client of a session program, or both.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Holders {
+pub(super) struct PausedBy {
     pub(super) request: Option<RequestId>,
     pub(super) owner: bool,
 }

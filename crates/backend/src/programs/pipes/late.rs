@@ -25,7 +25,7 @@ use flow::backend_event::BackendEvent;
 const PATIENCE: u32 = 3;
 
 /// The maximum number of clients that are remembered as waiting during one silence.
-const WAITED_MAX: usize = 64;
+const WAITING_CLIENTS_MAX: usize = 64;
 
 impl ProgramPipes {
     /// Handles that the oldest request was not answered, or that nothing was written, within `limit`. Returns the fault
@@ -44,9 +44,9 @@ impl ProgramPipes {
         let now = io.now();
         let is_late = |flight: &ActiveRequest| flight.dispatched + limit <= now;
         let has_late = self.in_flight.oldest().is_some_and(is_late);
-        let waited = &self.waited;
+        let waiting_clients = &self.waiting_clients;
         let is_of_waiting =
-            |it: &ActiveRequest| is_late(it) || waited.contains(&it.meta.asker.client);
+            |it: &ActiveRequest| is_late(it) || waiting_clients.contains(&it.meta.asker.client);
         let is_silent = |times| self.silent_until(limit * times).is_some_and(|until| until <= now);
         if is_silent(1) && self.in_flight.are_all(is_of_waiting) || is_silent(PATIENCE) {
             return Some(if has_late { fault } else { Fault::Silent(limit) });
@@ -66,9 +66,10 @@ impl ProgramPipes {
     }
 
     /// Returns when to check whether the program answers no client.
-    pub(super) fn patience_ends(&self, deadline: Duration) -> Option<Instant> {
+    pub(super) fn next_silence_check(&self, deadline: Duration) -> Option<Instant> {
         self.tags.as_ref().filter(|_| !deadline.is_zero())?;
-        let is_of_waiting = |it: &ActiveRequest| self.waited.contains(&it.meta.asker.client);
+        let is_of_waiting =
+            |it: &ActiveRequest| self.waiting_clients.contains(&it.meta.asker.client);
         let times = if self.in_flight.are_all(is_of_waiting) { 1 } else { PATIENCE };
         self.silent_until(deadline * times)
     }
@@ -79,9 +80,11 @@ impl ProgramPipes {
     }
 
     /// Records that the request of this client was late or cancelled.
-    pub(super) fn note_waited(&mut self, client: u64) {
-        if self.waited.len() < WAITED_MAX && !self.waited.contains(&client) {
-            self.waited.push(client);
+    pub(super) fn note_waiting_client(&mut self, client: u64) {
+        if self.waiting_clients.len() < WAITING_CLIENTS_MAX
+            && !self.waiting_clients.contains(&client)
+        {
+            self.waiting_clients.push(client);
         }
     }
 }

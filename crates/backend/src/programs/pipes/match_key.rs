@@ -14,13 +14,13 @@ use wire::jsonrpc::{Measure, unique_member};
 
 /// Finds the part in messages.
 #[derive(Debug)]
-pub(super) struct Finder {
+pub(super) struct MatchFinder {
     what: MatchKey,
     fields: Fields,
     of_request: Vec<u8>,
 }
 
-impl Finder {
+impl MatchFinder {
     pub(super) fn new(what: MatchKey) -> Self {
         Self { what, fields: Fields::new(), of_request: Vec::new() }
     }
@@ -127,8 +127,8 @@ mod tests {
 
     #[test]
     fn a_reply_is_one_that_carries_what_the_request_has() {
-        let word = |number| Finder::new(MatchKey::Word(number));
-        let id = || Finder::new(MatchKey::Member("id".to_owned()));
+        let word = |number| MatchFinder::new(MatchKey::Word(number));
+        let id = || MatchFinder::new(MatchKey::Member("id".to_owned()));
         let deep_reply = format!(r#"{{"v":{}{},"id":7}}"#, "[".repeat(300), "]".repeat(300));
         for (mut finder, request, reply, due) in [
             (word(1), "7 get x", "7 found", true),
@@ -157,8 +157,8 @@ mod tests {
 
     #[test]
     fn a_request_is_sent_only_if_every_program_can_carry_it_unchanged() {
-        let word = |number| Finder::new(MatchKey::Word(number));
-        let id = || Finder::new(MatchKey::Member("id".to_owned()));
+        let word = |number| MatchFinder::new(MatchKey::Word(number));
+        let id = || MatchFinder::new(MatchKey::Member("id".to_owned()));
         for (mut finder, request, due) in [
             (word(2), "get 7", true),
             (word(3), "get 7", false),

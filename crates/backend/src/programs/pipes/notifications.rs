@@ -11,7 +11,7 @@ use event::Context;
 use exchange::{RequestId, Slice, WorkerId};
 
 use super::super::deadlines::STALL;
-use super::kept::Notice;
+use super::kept::PendingNotification;
 use super::original::Original;
 use super::{ProgramPipes, UNREAD_MAX};
 use flow::backend_event::BackendEvent;
@@ -32,8 +32,8 @@ impl ProgramPipes {
             events.push(BackendEvent::Released { worker });
             return;
         }
-        self.notices.push(Notice { id, body, original, meta, start });
-        if self.notices.len() == 1 && self.times.write_stall.is_none() {
+        self.pending_notifications.push(PendingNotification { id, body, original, meta, start });
+        if self.pending_notifications.len() == 1 && self.times.write_stall.is_none() {
             self.watch_reading(io, deadline);
         }
     }
@@ -46,7 +46,7 @@ impl ProgramPipes {
         deadline: Duration,
         events: &mut Vec<BackendEvent>,
     ) {
-        for notice in self.notices.drain(..) {
+        for notice in self.pending_notifications.drain(..) {
             events.push(BackendEvent::Unanswered { id: notice.id });
             events.push(BackendEvent::Released { worker });
         }
@@ -56,21 +56,23 @@ impl ProgramPipes {
 
     /// Removes and returns the notifications that were not sent, each with its position in the offered bytes and the
     /// event that retries it.
-    pub(super) fn unsent_notices(
+    pub(super) fn unsent_notifications(
         &mut self,
         accepted: u64,
     ) -> impl Iterator<Item = (u64, BackendEvent)> + '_ {
-        let first = self.notices.partition_point(|notice| notice.start < accepted);
-        self.notices.drain(first..).map(|Notice { id, body, original, meta, start }| {
-            let payload = original.give_back(body);
-            (start, BackendEvent::Retry { id, payload, meta, failed: None })
-        })
+        let first = self.pending_notifications.partition_point(|notice| notice.start < accepted);
+        self.pending_notifications.drain(first..).map(
+            |PendingNotification { id, body, original, meta, start }| {
+                let payload = original.give_back(body);
+                (start, BackendEvent::Retry { id, payload, meta, failed: None })
+            },
+        )
     }
 
     /// Returns how long the program may read nothing. If `send_timeout` is not set, the deadline of requests applies
     /// while notifications wait, because they have no deadline.
     pub(in crate::programs) fn reading_limit(&self, deadline: Duration) -> Option<Duration> {
-        let waits = !self.notices.is_empty() && !deadline.is_zero();
+        let waits = !self.pending_notifications.is_empty() && !deadline.is_zero();
         self.times.write_stall.or_else(|| waits.then_some(deadline))
     }
 
@@ -79,7 +81,7 @@ impl ProgramPipes {
         if let (Some(input), Some(limit)) = (self.input, self.reading_limit(deadline))
             && io.queued(input) > 0
         {
-            self.stalled_at = self.accepted(io);
+            self.accepted_at_check = self.accepted(io);
             io.deadline_in(input, STALL, limit);
         }
     }
@@ -91,11 +93,11 @@ impl ProgramPipes {
         io: &mut Context<'_>,
         deadline: Duration,
     ) -> bool {
-        let excused = self.held.is_some() || self.reading_limit(deadline).is_none();
+        let excused = self.read_pause.is_some() || self.reading_limit(deadline).is_none();
         if excused || self.unread(io) == 0 {
             return false;
         }
-        let stalled = self.accepted(io) == self.stalled_at;
+        let stalled = self.accepted(io) == self.accepted_at_check;
         if !stalled {
             self.watch_reading(io, deadline);
         }

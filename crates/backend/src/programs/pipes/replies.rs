@@ -12,7 +12,7 @@ use super::super::deadlines::GAP;
 use super::alignment::ReservedFor;
 use super::answered::answered;
 use super::in_flight::Completed;
-use super::tags::{self, Message, Spoken, Tags, id_is_kept};
+use super::tags::{self, Message, OrderedMessage, Tags, id_is_kept};
 use super::unsolicited_to::UnsolicitedTo;
 use super::{OTHER, PARTIAL, ProgramOutput, ProgramPipes, UNREAD_MAX};
 use flow::backend_event::BackendEvent;
@@ -84,12 +84,12 @@ impl ProgramPipes {
         let consumed = if data.is_last() { shown } else { self.decoder.consume(shown, from) };
         self.is_partial = consumed < shown;
         if said == ProgramOutput::Fine && self.is_partial && self.may_not_begin() {
-            said = ProgramOutput::Unasked(shown_bytes(&bytes[consumed..]));
+            said = ProgramOutput::Unsolicited(shown_bytes(&bytes[consumed..]));
         }
         // A program that clients share is considered active only when a complete message arrives.
         if is_heard {
-            self.silence.end(io.now(), self.is_owing());
-            self.waited.clear();
+            self.silence.end(io.now(), self.owes_reply());
+            self.waiting_clients.clear();
         }
         data.consume(consumed);
         said
@@ -109,21 +109,21 @@ impl ProgramPipes {
             return self.handle_message(io, worker, frame, events);
         }
         if self.decoder.framing().is_json()
-            && let Some(said) = self.handle_aside(io, worker, frame, events)
+            && let Some(said) = self.handle_non_reply(io, worker, frame, events)
         {
             return said;
         }
         let accepted = self.accepted(io);
-        self.pass_over(io, worker, accepted, events);
-        let last = self.stream.is_none() || self.is_until(frame);
+        self.complete_followed(io, worker, accepted, events);
+        let last = self.stream.is_none() || self.is_end_frame(frame);
         // A reply of several frames may begin while its request is still being read.
         let asked = self
             .in_flight
             .oldest()
             .filter(|flight| flight.end <= accepted || !last && flight.start < accepted);
-        let Some(flight) = asked else { return self.handle_unasked(worker, frame, events) };
+        let Some(flight) = asked else { return self.handle_unsolicited(worker, frame, events) };
         let (id, body) = (flight.id, Slice::copy_of(frame));
-        if let Some(finder) = &mut self.carried
+        if let Some(finder) = &mut self.match_finder
             && !finder.is_answered_by(&flight.body, frame)
         {
             return ProgramOutput::Broken(
@@ -143,7 +143,7 @@ impl ProgramPipes {
     /// Completes requests of a session program without framing whose successors were sent. Its output does not show
     /// which part of its input it answers; all output goes to the connection, in order. So earlier parts of the input
     /// are complete without waiting for a silence.
-    fn pass_over(
+    fn complete_followed(
         &mut self,
         io: &Context<'_>,
         worker: WorkerId,
@@ -164,7 +164,7 @@ impl ProgramPipes {
     /// Handles a message of a program whose messages keep their ids, unless it is the reply to the oldest request. A
     /// notification does not name a request. It may concern the previous request of another client, so it is discarded.
     /// A request of the program is answered by the daemon. A session program sends all of these to its client.
-    fn handle_aside(
+    fn handle_non_reply(
         &mut self,
         io: &mut Context<'_>,
         worker: WorkerId,
@@ -173,14 +173,14 @@ impl ProgramPipes {
     ) -> Option<ProgramOutput> {
         if self.is_reset() {
             // It belongs to a client that is gone, whatever it is.
-            return Some(ProgramOutput::Unasked(shown_bytes(frame)));
+            return Some(ProgramOutput::Unsolicited(shown_bytes(frame)));
         }
         let mut out = Vec::new();
-        match tags::said_in_order(frame, &mut out) {
-            Spoken::Reply(id) if self.is_own && self.stream.is_none() => {
+        match tags::classify_in_order(frame, &mut out) {
+            OrderedMessage::Reply(id) if self.is_own && self.stream.is_none() => {
                 Some(self.handle_own_reply(io, worker, &frame[id], frame, events))
             }
-            Spoken::Reply(id) if self.is_own => {
+            OrderedMessage::Reply(id) if self.is_own => {
                 let is_other = self.in_flight.oldest().is_some_and(|flight| {
                     let asked = flight.body.get(flight.named.clone()).unwrap_or_default();
                     id_is_kept(asked) && id_is_kept(&frame[id.clone()]) && *asked != frame[id]
@@ -188,29 +188,29 @@ impl ProgramPipes {
                 is_other.then_some(OTHER)
             }
             // The end frame of a reply of several frames is the same for every request.
-            Spoken::Reply(_) if self.is_until(frame) => None,
+            OrderedMessage::Reply(_) if self.is_end_frame(frame) => None,
             // The program could not read the message that it answers. That may have been a notification, whose client
             // waits for no reply. No request can be identified, and no request had such an id.
-            Spoken::Reply(id) if matches!(&frame[id.clone()], b"" | b"null") => {
+            OrderedMessage::Reply(id) if matches!(&frame[id.clone()], b"" | b"null") => {
                 events.push(BackendEvent::Discarded);
                 Some(ProgramOutput::Fine)
             }
-            Spoken::Reply(id) => {
+            OrderedMessage::Reply(id) => {
                 let is_other = self.in_flight.oldest().is_some_and(|flight| {
                     flight.body.get(flight.named.clone()) != Some(&frame[id])
                 });
                 is_other.then_some(OTHER)
             }
-            Spoken::Broken(why) => {
+            OrderedMessage::Broken(why) => {
                 Some(self.handle_broken_in_order(io, worker, frame, why, events))
             }
-            Spoken::ProgramRequest | Spoken::Aside
+            OrderedMessage::ProgramRequest | OrderedMessage::Notification
                 if self.unsolicited_to == UnsolicitedTo::Client =>
             {
-                Some(self.handle_unasked(worker, frame, events))
+                Some(self.handle_unsolicited(worker, frame, events))
             }
-            Spoken::ProgramRequest => Some(self.answer(io, &out)),
-            Spoken::Aside => {
+            OrderedMessage::ProgramRequest => Some(self.answer(io, &out)),
+            OrderedMessage::Notification => {
                 events.push(BackendEvent::Discarded);
                 Some(ProgramOutput::Fine)
             }
@@ -234,7 +234,7 @@ impl ProgramPipes {
     }
 
     /// Whether this frame ends a reply of several frames.
-    fn is_until(&self, frame: &[u8]) -> bool {
+    fn is_end_frame(&self, frame: &[u8]) -> bool {
         self.stream.as_ref().is_some_and(|stream| stream.until.as_deref() == Some(frame))
     }
 
@@ -251,7 +251,7 @@ impl ProgramPipes {
         let of = self.in_flight.named(named).map(|flight| (flight.id, flight.dispatched));
         let of = of.filter(|(id, _)| self.in_flight.complete(*id, accepted, io.now()).is_some());
         let Some((id, dispatched)) = of else {
-            return self.handle_unasked(worker, frame, events);
+            return self.handle_unsolicited(worker, frame, events);
         };
         if self.times.first_byte.is_some() {
             self.completed = Some(io.now());
@@ -278,7 +278,7 @@ impl ProgramPipes {
     }
 
     /// Handles unsolicited output. Only the client of a session program receives it.
-    pub(super) fn handle_unasked(
+    pub(super) fn handle_unsolicited(
         &mut self,
         worker: WorkerId,
         frame: &[u8],
@@ -286,14 +286,14 @@ impl ProgramPipes {
     ) -> ProgramOutput {
         match self.unsolicited_to {
             UnsolicitedTo::Client => {}
-            UnsolicitedTo::Nobody => return ProgramOutput::Unasked(shown_bytes(frame)),
+            UnsolicitedTo::Nobody => return ProgramOutput::Unsolicited(shown_bytes(frame)),
             UnsolicitedTo::Gone => {
                 events.push(BackendEvent::Discarded);
                 return ProgramOutput::Fine;
             }
         }
         if let Some(reset) = &mut self.reset {
-            reset.handle_unasked();
+            reset.handle_unsolicited();
         }
         events.push(BackendEvent::Unsolicited { worker, frame: Slice::copy_of(frame) });
         ProgramOutput::Fine
@@ -340,7 +340,7 @@ impl ProgramPipes {
                         events.push(BackendEvent::Released { worker });
                         self.answers += 1;
                     }
-                    None => return ProgramOutput::Unasked(shown_bytes(frame)),
+                    None => return ProgramOutput::Unsolicited(shown_bytes(frame)),
                 }
                 ProgramOutput::Fine
             }
@@ -357,13 +357,13 @@ impl ProgramPipes {
                 ProgramOutput::Fine
             }
             Message::ProgramRequest => self.answer(io, &out),
-            Message::Greeted => match self.write(io, &out) {
+            Message::HandshakeReply => match self.write(io, &out) {
                 Ok(_) => ProgramOutput::Ready,
                 Err(unframable) => ProgramOutput::Broken(unframable.message()),
             },
-            Message::Unasked => ProgramOutput::Unasked(shown_bytes(frame)),
+            Message::Unsolicited => ProgramOutput::Unsolicited(shown_bytes(frame)),
             // Until the program has answered the handshake, no client waits for it.
-            Message::Broken(text) if self.tags.as_ref().is_some_and(Tags::is_greeting) => {
+            Message::Broken(text) if self.tags.as_ref().is_some_and(Tags::is_in_handshake) => {
                 ProgramOutput::Broken(text)
             }
             Message::Broken(text) => {
@@ -389,8 +389,8 @@ impl ProgramPipes {
                 self.unreadable.handle_reply_to_one(why);
                 let text = format!("its reply is not valid: {why}");
                 let outcome = Outcome::ended(Cause::Garbled, Phase::Work, &text);
-                self.end_by(worker, id, read, outcome, events)
-                    .unwrap_or_else(|| ProgramOutput::Unasked(shown_bytes(frame)))
+                self.end_request(worker, id, read, outcome, events)
+                    .unwrap_or_else(|| ProgramOutput::Unsolicited(shown_bytes(frame)))
             }
             Message::Nobody => {
                 events.push(BackendEvent::Discarded);
@@ -409,7 +409,7 @@ impl ProgramPipes {
 
     /// Ends this request with `outcome` instead of the reply. Returns `None` if the program cannot have read the
     /// request.
-    fn end_by(
+    fn end_request(
         &mut self,
         worker: WorkerId,
         id: RequestId,
@@ -433,7 +433,7 @@ impl ProgramPipes {
         let is_in_order = !self.is_own && self.tags.is_none() && !self.is_oneshot();
         self.is_reset()
             || is_in_order
-                && !self.is_owing()
+                && !self.owes_reply()
                 && !self.says_ready
                 && !self.decoder.framing().is_json()
     }
@@ -448,30 +448,30 @@ impl ProgramPipes {
     ) -> ProgramOutput {
         let accepted = self.accepted(io);
         let Some(tags) = &mut self.tags else { return ProgramOutput::TooLong };
-        let (is_greeting, mut out) = (tags.is_greeting(), Vec::new());
+        let (is_in_handshake, mut out) = (tags.is_in_handshake(), Vec::new());
         match tags.too_long(skimmed, &mut out) {
             Message::Reply(id) => {
                 let text = "its reply is longer than reply_max";
                 let outcome = Outcome::ended(Cause::Reply, Phase::Work, text);
-                self.end_by(worker, id, (accepted, io.now()), outcome, events)
-                    .unwrap_or_else(|| ProgramOutput::Unasked(UNASKED_TOO_LONG.to_owned()))
+                self.end_request(worker, id, (accepted, io.now()), outcome, events)
+                    .unwrap_or_else(|| ProgramOutput::Unsolicited(UNSOLICITED_TOO_LONG.to_owned()))
             }
             Message::Nobody => {
                 events.push(BackendEvent::Discarded);
                 ProgramOutput::Fine
             }
             Message::ProgramRequest => self.answer(io, &out),
-            Message::Unasked => ProgramOutput::Unasked(UNASKED_TOO_LONG.to_owned()),
+            Message::Unsolicited => ProgramOutput::Unsolicited(UNSOLICITED_TOO_LONG.to_owned()),
             // Handled like a complete frame that is not a message: otherwise one client could end the requests of all.
-            Message::Broken(why) if !is_greeting => {
+            Message::Broken(why) if !is_in_handshake => {
                 events.push(BackendEvent::Discarded);
                 match self.unreadable.handle_frame(why) {
-                    true => ProgramOutput::TooLongForSomebody,
+                    true => ProgramOutput::TooLongUnattributed,
                     false => ProgramOutput::Fine,
                 }
             }
-            Message::About(_) | Message::All | Message::Greeted | Message::Broken(_) => {
-                ProgramOutput::TooLongForSomebody
+            Message::About(_) | Message::All | Message::HandshakeReply | Message::Broken(_) => {
+                ProgramOutput::TooLongUnattributed
             }
         }
     }
@@ -545,16 +545,16 @@ impl ProgramPipes {
     ) -> ProgramOutput {
         let accepted = self.accepted(io);
         let unread = self.in_flight.oldest().is_some_and(|flight| flight.end > accepted);
-        if self.is_streaming && self.held.is_none() {
+        if self.is_streaming && self.read_pause.is_none() {
             if unread {
                 // The request is still being sent.
                 self.watch_gap(io);
                 return ProgramOutput::Fine;
             }
-            self.pass_over(io, worker, accepted, events);
+            self.complete_followed(io, worker, accepted, events);
             self.complete(io, worker, Slice::default(), events);
             if self.is_partial && self.may_not_begin() {
-                return ProgramOutput::Unasked(PARTIAL.to_owned());
+                return ProgramOutput::Unsolicited(PARTIAL.to_owned());
             }
         }
         ProgramOutput::Fine
@@ -582,7 +582,7 @@ impl ProgramPipes {
 const READY_MAX: usize = 4096;
 
 /// The log text for a reply that is too long to be shown.
-const UNASKED_TOO_LONG: &str = "a reply longer than reply_max";
+const UNSOLICITED_TOO_LONG: &str = "a reply longer than reply_max";
 
 /// The maximum number of bytes of an unexpected frame that are logged.
 const SHOWN_MAX: usize = 80;

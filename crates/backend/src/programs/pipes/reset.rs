@@ -55,7 +55,7 @@ impl Reset {
     }
 
     /// Records unsolicited output to its client.
-    pub(super) const fn handle_unasked(&mut self) {
+    pub(super) const fn handle_unsolicited(&mut self) {
         self.is_talkative = true;
     }
 
@@ -134,7 +134,7 @@ mod tests {
         assert!(reset.handle_time(now + ms(100)));
         reset_after(&mut reset, now, ms(1));
         assert!(reset.handle_time(now + ms(10)));
-        reset.handle_unasked();
+        reset.handle_unsolicited();
         reset_after(&mut reset, now, ms(1));
         assert!(!reset.handle_time(now + ms(99)));
         assert!(reset.handle_time(now + ms(100)));

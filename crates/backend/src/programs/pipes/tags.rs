@@ -25,7 +25,7 @@ use keys::Keys;
 pub(super) use outgoing::Outgoing;
 use outgoing::write_result;
 pub(super) use sharing::id_is_kept;
-use sharing::{NOT_VERSION_2, RESPONSE, end_of_session, greeted, misread, naming};
+use sharing::{NOT_VERSION_2, RESPONSE, after_handshake, ambiguity, end_of_session, naming};
 
 /// The number of tags before the latest lapsed tag whose replies count as late. An invented tag is rarely in this
 /// range.
@@ -48,9 +48,9 @@ pub(super) enum Message {
     /// The program sent a request; the output is the answer to it.
     ProgramRequest,
     /// The program answered our handshake; the output completes the handshake.
-    Greeted,
+    HandshakeReply,
     /// A reply to a request that was not sent.
-    Unasked,
+    Unsolicited,
     /// Not a valid message.
     Broken(&'static str),
 }
@@ -69,7 +69,7 @@ struct Named {
 
 /// The state of the handshake with the program.
 #[derive(Debug)]
-enum Greeting {
+enum Handshake {
     None,
     /// Our first message was sent with this tag.
     Sent(Tag),
@@ -91,33 +91,33 @@ pub(super) struct Tags {
     /// Tags of cancelled requests that were answered, and of requests that ended because of an invalid reply. Some
     /// programs reply to a request when it is cancelled, and again when its work is done.
     over: VecDeque<Tag>,
-    greeting: Greeting,
+    greeting: Handshake,
 }
 
 /// Returns the kind of a message of a program whose messages keep their ids. An answer to the program is appended to
 /// `out`.
-pub(super) fn said_in_order(frame: &[u8], out: &mut Vec<u8>) -> Spoken {
+pub(super) fn classify_in_order(frame: &[u8], out: &mut Vec<u8>) -> OrderedMessage {
     let message = match scan(frame) {
         Ok(message) => message,
-        Err(fault) => return Spoken::Broken(fault.message()),
+        Err(fault) => return OrderedMessage::Broken(fault.message()),
     };
     match (message.kind(), &message.id) {
-        (Kind::Response, id) => Spoken::Reply(id.clone().unwrap_or_default()),
-        (Kind::Notification, _) | (Kind::Request, None) => Spoken::Aside,
+        (Kind::Response, id) => OrderedMessage::Reply(id.clone().unwrap_or_default()),
+        (Kind::Notification, _) | (Kind::Request, None) => OrderedMessage::Notification,
         (Kind::Request, Some(place)) => {
             answer(&message, frame, &frame[place.clone()], out);
-            Spoken::ProgramRequest
+            OrderedMessage::ProgramRequest
         }
     }
 }
 
 /// The kind of a message of a program that replies in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Spoken {
+pub(super) enum OrderedMessage {
     /// A reply, and the range of its id; empty in a reply to a request that the program could not read.
     Reply(Range<usize>),
     /// A message that needs no answer and is not a reply.
-    Aside,
+    Notification,
     /// A request of the program; the answer to it was appended.
     ProgramRequest,
     /// Not a valid message.
@@ -154,7 +154,7 @@ pub(super) fn unchanged(
     {
         return (outgoing, 0..0);
     }
-    let outgoing = match (message.kind(), misread(&message, frame)) {
+    let outgoing = match (message.kind(), ambiguity(&message, frame)) {
         (Kind::Response, _) if !asks => Outgoing::Refused(RESPONSE),
         (_, Some(text)) if !asks => Outgoing::Refused(text),
         (Kind::Request, _) => Outgoing::Request,
@@ -192,15 +192,15 @@ impl Tags {
             of: BTreeMap::new(),
             lapsed: None,
             over: VecDeque::new(),
-            greeting: Greeting::None,
+            greeting: Handshake::None,
         }
     }
 
     /// Writes the first message of the handshake with a program that requires one (MCP).
-    pub(super) fn greet(&mut self, out: &mut Vec<u8>) {
+    pub(super) fn start_handshake(&mut self, out: &mut Vec<u8>) {
         let tag = self.next;
         self.next = tag.next();
-        self.greeting = Greeting::Sent(tag);
+        self.greeting = Handshake::Sent(tag);
         write_initialize(Dialect::Mcp, self.keys.written(tag), env!("CARGO_PKG_VERSION"), out);
     }
 
@@ -226,10 +226,10 @@ impl Tags {
             return outgoing;
         }
         let result = match &self.greeting {
-            Greeting::Done(result) => Some(result),
-            Greeting::None | Greeting::Sent(_) => None,
+            Handshake::Done(result) => Some(result),
+            Handshake::None | Handshake::Sent(_) => None,
         };
-        if let Some(outgoing) = result.and_then(|_| greeted(&message, frame)) {
+        if let Some(outgoing) = result.and_then(|_| after_handshake(&message, frame)) {
             return outgoing;
         }
         match (message.kind(), &message.id) {
@@ -283,7 +283,7 @@ impl Tags {
     /// announces no tasks executes the request immediately.
     fn without_task(&self, message: &jsonrpc::Message) -> Option<(Range<usize>, String)> {
         match (&self.greeting, &message.task) {
-            (Greeting::Done(_), Task::Member(place)) => Some((place.clone(), String::new())),
+            (Handshake::Done(_), Task::Member(place)) => Some((place.clone(), String::new())),
             _ => None,
         }
     }
@@ -307,8 +307,8 @@ impl Tags {
     }
 
     /// Whether our handshake is not answered yet.
-    pub(super) const fn is_greeting(&self) -> bool {
-        matches!(self.greeting, Greeting::Sent(_))
+    pub(super) const fn is_in_handshake(&self) -> bool {
+        matches!(self.greeting, Handshake::Sent(_))
     }
 
     /// Converts a message of the program. The bytes for the receiver are appended to `out`.
@@ -352,22 +352,23 @@ impl Tags {
         if frame[place.clone()] == *b"null" {
             return Message::Nobody;
         }
-        let Some(tag) = self.tag(&frame[place.clone()]) else { return Message::Unasked };
-        if let Greeting::Sent(greeting) = self.greeting
+        let Some(tag) = self.tag(&frame[place.clone()]) else { return Message::Unsolicited };
+        if let Handshake::Sent(greeting) = self.greeting
             && greeting == tag
         {
             let Some(result) = &message.result else {
                 return Message::Broken("it refused the greeting");
             };
-            self.greeting = Greeting::Done(Slice::from(&shared_result(&frame[result.clone()])[..]));
+            self.greeting =
+                Handshake::Done(Slice::from(&shared_result(&frame[result.clone()])[..]));
             write_initialized(Dialect::Mcp, out);
-            return Message::Greeted;
+            return Message::HandshakeReply;
         }
         let Some(named) = self.named.get(&tag).filter(|named| named.tokens.is_some()) else {
-            return if self.may_be_late(tag) { Message::Nobody } else { Message::Unasked };
+            return if self.may_be_late(tag) { Message::Nobody } else { Message::Unsolicited };
         };
         splice(frame, &[(place.clone(), &named.written)], out);
-        self.replied(tag).map_or(Message::Unasked, Message::Reply)
+        self.replied(tag).map_or(Message::Unsolicited, Message::Reply)
     }
 
     /// Removes the request in flight with this tag, which has its reply, and returns it.
@@ -427,11 +428,11 @@ impl Tags {
             Skimmed::Reply(id) if id == b"null" => return Message::Nobody,
             Skimmed::Reply(id) => id,
         };
-        let Some(tag) = self.tag(id) else { return Message::Unasked };
+        let Some(tag) = self.tag(id) else { return Message::Unsolicited };
         match self.replied(tag) {
             Some(request) => Message::Reply(request),
             None if self.may_be_late(tag) => Message::Nobody,
-            None => Message::Unasked,
+            None => Message::Unsolicited,
         }
     }
 

@@ -12,16 +12,16 @@ pub(super) struct Unreadable {
     /// The number since the last reply.
     in_a_row: u8,
     /// The number since the last log line; `why` is the reason of the last one.
-    untold: u64,
+    unlogged: u64,
     why: &'static str,
-    told: Option<Instant>,
+    logged_at: Option<Instant>,
 }
 
 /// The number without a reply between them after which the program is killed.
 const IN_A_ROW_MAX: u8 = 8;
 
 /// The minimum interval between two log lines about one program.
-const TOLD_EVERY: Duration = Duration::from_secs(10);
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 impl Unreadable {
     /// Counts a frame. Returns true if there are too many.
@@ -33,7 +33,7 @@ impl Unreadable {
 
     /// Counts a frame that names the request which it answers. The program continues.
     pub(super) const fn handle_reply_to_one(&mut self, why: &'static str) {
-        self.untold = self.untold.saturating_add(1);
+        self.unlogged = self.unlogged.saturating_add(1);
         self.why = why;
     }
 
@@ -43,12 +43,12 @@ impl Unreadable {
 
     /// Logs the number, if the last log line is old enough.
     pub(super) fn report(&mut self, now: Instant, name: &str) {
-        let is_due = self.told.is_none_or(|told| told + TOLD_EVERY <= now);
-        if self.untold == 0 || !is_due {
+        let is_due = self.logged_at.is_none_or(|logged_at| logged_at + LOG_INTERVAL <= now);
+        if self.unlogged == 0 || !is_due {
             return;
         }
-        let (count, why) = (std::mem::take(&mut self.untold), self.why);
-        self.told = Some(now);
+        let (count, why) = (std::mem::take(&mut self.unlogged), self.why);
+        self.logged_at = Some(now);
         tracing::warn!(
             worker = name,
             count,
@@ -82,11 +82,11 @@ mod tests {
         let (mut unreadable, now) = (Unreadable::default(), Instant::now());
         unreadable.handle_frame("why");
         unreadable.report(now, "a");
-        assert_eq!(unreadable.untold, 0);
+        assert_eq!(unreadable.unlogged, 0);
         unreadable.handle_frame("why");
-        unreadable.report(now + TOLD_EVERY / 2, "a");
-        assert_eq!(unreadable.untold, 1, "it is kept for the next time");
-        unreadable.report(now + TOLD_EVERY, "a");
-        assert_eq!(unreadable.untold, 0);
+        unreadable.report(now + LOG_INTERVAL / 2, "a");
+        assert_eq!(unreadable.unlogged, 1, "it is kept for the next time");
+        unreadable.report(now + LOG_INTERVAL, "a");
+        assert_eq!(unreadable.unlogged, 0);
     }
 }

@@ -16,7 +16,7 @@ fn holder(place: &Place) -> Connection {
 fn a_lock_that_is_held_too_long_fails_the_batch_and_stores_nothing() {
     for wait in [Duration::ZERO, Duration::from_millis(60)] {
         let mut place = Place::new();
-        place.options.job.lock_wait = wait;
+        place.options.job.lock_timeout = wait;
         let mut handler = place.handler();
         let holder = holder(&place);
         let text = format!("!database locked by another connection for more than {wait:?}");
@@ -30,7 +30,7 @@ fn a_lock_that_is_held_too_long_fails_the_batch_and_stores_nothing() {
 #[test]
 fn a_lock_that_is_given_back_in_time_costs_only_the_waiting() {
     let mut place = Place::new();
-    place.options.job.lock_wait = FOREVER;
+    place.options.job.lock_timeout = FOREVER;
     let mut handler = place.handler();
     let holder = holder(&place);
     let release = thread::spawn(move || holder.execute_batch("commit").unwrap());
@@ -42,7 +42,7 @@ fn a_lock_that_is_given_back_in_time_costs_only_the_waiting() {
 #[test]
 fn who_waits_for_a_lock_can_be_stopped() {
     let mut place = Place::new();
-    place.options.job.lock_wait = FOREVER;
+    place.options.job.lock_timeout = FOREVER;
     let mut handler = place.handler();
     let holder = holder(&place);
     let stop = Stop::default();
@@ -74,7 +74,7 @@ fn a_statement_without_end_can_be_stopped() {
         "insert into hits with recursive n (x) as (select 1 union all select x + 1 from n)
          select :id, :path, :status from n where :id < 10 or x < 0 limit iif(:id < 10, 1, -1)",
     );
-    place.options.job.lock_wait = FOREVER;
+    place.options.job.lock_timeout = FOREVER;
     let mut handler = place.handler();
     let stop = Stop::default();
     let looker = Connection::open(place.path()).unwrap();

@@ -8,7 +8,7 @@ use super::outgoing::{Outgoing, write_result};
 /// Returns why a message is rejected that programs may interpret differently. It concerns programs that answer in order
 /// and keep the ids: such a message could be answered although no reply is expected, not answered although a reply is
 /// expected, or answered with another id.
-pub(super) fn misread(message: &jsonrpc::Message, frame: &[u8]) -> Option<&'static str> {
+pub(super) fn ambiguity(message: &jsonrpc::Message, frame: &[u8]) -> Option<&'static str> {
     let params = message.params.clone().and_then(|place| frame.get(place)?.first());
     let id = message.id.clone().and_then(|place| frame.get(place));
     if !message.is_version_2(frame) {
@@ -86,7 +86,7 @@ const TASK_ALIKE: &str = "`task` is in `params` twice, or in other letters";
 
 /// Returns how to handle a message to a shared program with which the handshake (MCP) was performed; `None`: it is an
 /// ordinary message.
-pub(super) fn greeted(message: &jsonrpc::Message, frame: &[u8]) -> Option<Outgoing> {
+pub(super) fn after_handshake(message: &jsonrpc::Message, frame: &[u8]) -> Option<Outgoing> {
     let method = message.method.clone().and_then(|place| frame.get(place)).unwrap_or_default();
     let is_request = message.kind() == Kind::Request;
     if is_unshared(method) {

@@ -41,7 +41,7 @@ fn two_clients_with_one_id_each_get_their_own_reply() {
     assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":0,"error":1}"#).0, Message::Reply(id(1)));
     assert_eq!(
         back(&mut tags, r#"{"jsonrpc":"2.0","id":0,"result":1}"#).0,
-        Message::Unasked,
+        Message::Unsolicited,
         "a reply too many"
     );
 }
@@ -110,7 +110,7 @@ fn progress_goes_to_the_client_that_asked_for_it() {
     assert!(told.contains(r#""progressToken":"p""#), "{told}");
     assert_eq!(
         back(&mut tags, r#"{"jsonrpc":"2.0","id":1,"result":1}"#).0,
-        Message::Unasked,
+        Message::Unsolicited,
         "a token is no id"
     );
     assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":0,"result":1}"#).0, Message::Reply(id(1)));
@@ -136,10 +136,10 @@ fn what_is_true_for_one_client_as_for_another_is_for_all() {
 fn clients_are_greeted_with_what_the_program_said_to_us() {
     let mut tags = plain(Framing::JsonRpc);
     let mut greeting = Vec::new();
-    tags.greet(&mut greeting);
+    tags.start_handshake(&mut greeting);
     assert!(greeting.starts_with(br#"{"jsonrpc":"2.0","id":0,"method":"initialize""#));
     let (message, thanks) = back(&mut tags, r#"{"jsonrpc":"2.0","id":0,"result":{"x":1}}"#);
-    assert_eq!(message, Message::Greeted);
+    assert_eq!(message, Message::HandshakeReply);
     assert!(thanks.contains("notifications/initialized"));
     let (outgoing, reply) =
         out(&mut tags, 1, r#"{"jsonrpc":"2.0","id":"i","method":"initialize"}"#);
@@ -275,13 +275,13 @@ fn a_reply_to_what_lapsed_is_late_and_one_to_what_was_never_asked_is_not() {
     tags.lapse(id(1));
     assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":1,"result":1}"#).0, Message::Nobody);
     assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":2,"result":1}"#).0, Message::Reply(id(2)));
-    assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":2,"result":1}"#).0, Message::Unasked);
-    assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":3,"result":1}"#).0, Message::Unasked);
+    assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":2,"result":1}"#).0, Message::Unsolicited);
+    assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":3,"result":1}"#).0, Message::Unsolicited);
     assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":0,"result":1}"#).0, Message::Reply(id(0)));
     // A tag that was never given is almost always invented.
     assert_eq!(
         back(&mut tags, r#"{"jsonrpc":"2.0","id":1500000000,"result":1}"#).0,
-        Message::Unasked
+        Message::Unsolicited
     );
 }
 
@@ -301,7 +301,7 @@ fn what_follows_the_reply_to_a_cancelled_request_is_late_and_to_another_it_is_no
         assert_eq!(reply(&mut tags, 0), Message::Nobody);
     }
     assert_eq!(reply(&mut tags, 1), Message::Reply(id(1)));
-    assert_eq!(reply(&mut tags, 1), Message::Unasked);
+    assert_eq!(reply(&mut tags, 1), Message::Unsolicited);
     // Tags beyond the limit are recognised too, though not with certainty.
     let last = u32::try_from(OVER_MAX).unwrap() + 10;
     for request in 2..=last {
@@ -313,7 +313,7 @@ fn what_follows_the_reply_to_a_cancelled_request_is_late_and_to_another_it_is_no
     for request in [0, 2, 9, last] {
         assert_eq!(reply(&mut tags, request), Message::Nobody, "{request}");
     }
-    assert_eq!(reply(&mut tags, last + 1), Message::Unasked);
+    assert_eq!(reply(&mut tags, last + 1), Message::Unsolicited);
 }
 
 #[test]
@@ -384,11 +384,11 @@ fn of_a_message_that_is_too_long_only_its_request_is_known() {
     let reply = |id: &str| Skimmed::Reply(id.into());
     for (id, message) in [
         ("null", Message::Nobody),
-        ("\"a\"", Message::Unasked),
-        ("1", Message::Unasked),
-        ("9", Message::Unasked),
+        ("\"a\"", Message::Unsolicited),
+        ("1", Message::Unsolicited),
+        ("9", Message::Unsolicited),
         ("2", Message::Reply(id(1))),
-        ("2", Message::Unasked),
+        ("2", Message::Unsolicited),
     ] {
         assert_eq!(too_long(&mut tags, &reply(id)).0, message, "{id}");
     }
@@ -441,10 +441,10 @@ fn no_client_ends_a_language_server_that_is_shared_however_it_says_so() {
 #[test]
 fn tasks_of_all_clients_are_nobodys() {
     let mut tags = plain(Framing::JsonRpc);
-    tags.greet(&mut Vec::new());
+    tags.start_handshake(&mut Vec::new());
     let said =
         r#"{"jsonrpc":"2.0","id":0,"result":{"capabilities":{"tasks":{"list":{}},"tools":{}}}}"#;
-    assert_eq!(back(&mut tags, said).0, Message::Greeted);
+    assert_eq!(back(&mut tags, said).0, Message::HandshakeReply);
     let (_, reply) = out(&mut tags, 1, r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#);
     assert_eq!(reply, r#"{"jsonrpc":"2.0","id":1,"result":{"capabilities":{"tools":{}}}}"#);
     for method in [
@@ -471,7 +471,7 @@ fn tasks_of_all_clients_are_nobodys() {
 fn what_is_to_become_a_task_is_done_at_once_by_a_program_that_clients_share() {
     let asks = |params: &str| {
         let mut tags = plain(Framing::JsonRpc);
-        tags.greet(&mut Vec::new());
+        tags.start_handshake(&mut Vec::new());
         back(&mut tags, r#"{"jsonrpc":"2.0","id":0,"result":{}}"#);
         let said =
             format!(r#"{{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{params}}}"#);

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 /// The connections of an address.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct ConnectionSlots {
     trusted_max: usize,
     anonymous_max: usize,
     state: Mutex<State>,
@@ -29,13 +29,13 @@ struct State {
 
 /// The place of one connection. It is free again when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
-    places: Arc<Places>,
+pub(crate) struct ConnectionSlot {
+    places: Arc<ConnectionSlots>,
     id: u64,
     closed: Arc<Notify>,
 }
 
-impl Places {
+impl ConnectionSlots {
     pub(crate) fn new(trusted_max: usize, anonymous_max: usize) -> Arc<Self> {
         Arc::new(Self {
             trusted_max,
@@ -51,7 +51,7 @@ impl Places {
 
     /// Takes a place for an unauthenticated client. It never waits: if there are too many such connections, the oldest
     /// is closed.
-    pub(crate) fn take_anonymous(self: &Arc<Self>) -> Arc<Place> {
+    pub(crate) fn take_anonymous(self: &Arc<Self>) -> Arc<ConnectionSlot> {
         let mut state = self.state();
         while state.anonymous.len() >= self.anonymous_max {
             state.close_oldest();
@@ -59,17 +59,17 @@ impl Places {
         let (id, closed) = (state.next, Arc::new(Notify::new()));
         state.next += 1;
         state.anonymous.insert(id, Arc::clone(&closed));
-        Arc::new(Place { places: Arc::clone(self), id, closed })
+        Arc::new(ConnectionSlot { places: Arc::clone(self), id, closed })
     }
 
     /// Waits for a place for a client that is authenticated by its connection.
-    pub(crate) async fn take_trusted(self: &Arc<Self>) -> Arc<Place> {
+    pub(crate) async fn take_trusted(self: &Arc<Self>) -> Arc<ConnectionSlot> {
         let id = {
             let mut state = self.state();
             state.next += 1;
             state.next - 1
         };
-        let place = Place { places: Arc::clone(self), id, closed: Arc::default() };
+        let place = ConnectionSlot { places: Arc::clone(self), id, closed: Arc::default() };
         place.trust().await;
         Arc::new(place)
     }
@@ -90,7 +90,7 @@ impl State {
     }
 }
 
-impl Place {
+impl ConnectionSlot {
     /// Marks the connection as authenticated, so that it is no longer closed for another one. Waits while the maximum
     /// number of authenticated connections is reached.
     pub(crate) async fn trust(&self) {
@@ -118,7 +118,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut state = self.places.state();
         let was_trusted = state.trusted.remove(&self.id);
@@ -141,13 +141,13 @@ mod tests {
     }
 
     /// Whether a connection was closed for another one.
-    fn is_closed(place: &Place) -> bool {
+    fn is_closed(place: &ConnectionSlot) -> bool {
         is_ready(place.closed())
     }
 
     #[test]
     fn an_anonymous_connection_never_waits_and_closes_the_oldest_when_there_are_too_many() {
-        let places = Places::new(2, 3);
+        let places = ConnectionSlots::new(2, 3);
         let all: Vec<_> = (0..3).map(|_| places.take_anonymous()).collect();
         assert!(!all.iter().any(|it| is_closed(it)));
         let fourth = places.take_anonymous();
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn an_authenticated_connection_is_not_closed_for_another_one() {
-        let places = Places::new(1, 2);
+        let places = ConnectionSlots::new(1, 2);
         let first = places.take_anonymous();
         assert!(is_ready(first.trust()) && is_ready(first.trust()));
         let others: Vec<_> = (0..9).map(|_| places.take_anonymous()).collect();
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn the_oldest_anonymous_connection_is_closed_on_demand() {
-        let places = Places::new(1, 2);
+        let places = ConnectionSlots::new(1, 2);
         let (trusted, other) = (places.take_anonymous(), places.take_anonymous());
         assert!(is_ready(trusted.trust()));
         assert!(places.close_oldest() && !places.close_oldest());

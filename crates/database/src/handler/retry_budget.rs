@@ -17,13 +17,13 @@ const GROWTH: u32 = 4;
 
 /// The budget of a worker.
 #[derive(Debug)]
-pub(crate) struct Patience {
+pub(crate) struct RetryBudget {
     left: Duration,
     /// The time when the budget last grew.
     grown: Instant,
 }
 
-impl Patience {
+impl RetryBudget {
     pub(crate) const fn new(now: Instant) -> Self {
         Self { left: LEFT_MAX, grown: now }
     }
@@ -54,23 +54,23 @@ mod tests {
     fn waits_take_a_part_of_the_time_at_most() {
         let begin = Instant::now();
         let at = |seconds| begin + Duration::from_secs(seconds);
-        let mut patience = Patience::new(begin);
+        let mut retry_budget = RetryBudget::new(begin);
         let mut waited = Duration::ZERO;
         // Each batch follows a second of other work.
         for second in 0..100 {
-            patience.grow(at(second));
-            while let Some(left) = patience.left() {
+            retry_budget.grow(at(second));
+            while let Some(left) = retry_budget.left() {
                 let pause = left.min(Duration::from_millis(30));
-                patience.spend(pause);
+                retry_budget.spend(pause);
                 waited += pause;
             }
         }
         let limit = LEFT_MAX + Duration::from_secs(100) / GROWTH;
         assert!(waited <= limit, "{waited:?}");
         assert!(waited >= limit - Duration::from_secs(2), "{waited:?}");
-        patience.grow(at(3600));
-        assert_eq!(patience.left(), Some(LEFT_MAX), "it never grows beyond the first budget");
-        patience.grow(begin);
-        assert_eq!(patience.left(), Some(LEFT_MAX));
+        retry_budget.grow(at(3600));
+        assert_eq!(retry_budget.left(), Some(LEFT_MAX), "it never grows beyond the first budget");
+        retry_budget.grow(begin);
+        assert_eq!(retry_budget.left(), Some(LEFT_MAX));
     }
 }

@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// What to run, and how.
 #[derive(Clone, Debug)]
-pub(super) struct Treatment {
+pub(super) struct RunSettings {
     pub(super) program: Vec<String>,
     pub(super) framing: Framing,
     pub(super) wiring: Wiring,
@@ -32,13 +32,13 @@ pub(super) struct Treatment {
 }
 
 /// Runs the programs.
-pub(super) struct Clinic {
+pub(super) struct ProgramRunner {
     spawner: Spawner,
     reports: Receiver<Report>,
     token: u64,
 }
 
-impl Clinic {
+impl ProgramRunner {
     pub(super) fn open() -> Result<Self, spawn::SpawnError> {
         let (send, reports) = channel();
         let report = move |report| drop(send.send(report));
@@ -46,17 +46,17 @@ impl Clinic {
     }
 
     /// Starts the program, or returns the reason in words.
-    pub(super) fn admit(&mut self, treatment: &Treatment) -> Result<Patient<'_>, String> {
+    pub(super) fn start(&mut self, settings: &RunSettings) -> Result<ProgramRun<'_>, String> {
         self.token += 1;
         let token = self.token;
-        let (program, arguments) = treatment.program.split_first().ok_or("there is no program")?;
+        let (program, arguments) = settings.program.split_first().ok_or("there is no program")?;
         let command = Command {
             program: program.clone(),
             arguments: arguments.to_vec(),
-            env: treatment.env.clone(),
+            env: settings.env.clone(),
             name: "doctor/0".to_owned(),
-            wiring: treatment.wiring,
-            socket: treatment.socket.clone(),
+            wiring: settings.wiring,
+            socket: settings.socket.clone(),
             ..Command::default()
         };
         self.spawner.start(token, command);
@@ -64,17 +64,17 @@ impl Clinic {
             match self.reports.recv() {
                 Ok(Report::Started { token: of, pid, pipes }) if of == token => {
                     let spawn::Pipes { stdin, stdout, stderr } = pipes;
-                    return Ok(Patient {
-                        clinic: self,
+                    return Ok(ProgramRun {
+                        runner: self,
                         pid,
                         stdin: Some(stdin),
                         stdout: Some(stdout),
                         stderr: Some(stderr),
-                        decoder: Decoder::new(treatment.framing, FRAME_MAX, OversizePolicy::End),
-                        framing: treatment.framing,
+                        decoder: Decoder::new(settings.framing, FRAME_MAX, OversizePolicy::End),
+                        framing: settings.framing,
                         outbox: Vec::new(),
                         held: Vec::new(),
-                        heard: Heard::default(),
+                        heard: Output::default(),
                         exit: None,
                     });
                 }
@@ -92,7 +92,7 @@ impl Clinic {
 
 /// The output of the program.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct Output {
     pub(super) frames: Vec<Vec<u8>>,
     /// The number of bytes of standard output, in frames or not.
     pub(super) bytes: u64,
@@ -105,7 +105,7 @@ pub(super) struct Heard {
     pub(super) error_tail: Vec<u8>,
 }
 
-impl Heard {
+impl Output {
     /// Returns whether there is output that may be an answer, or that shows that no answer will follow.
     pub(super) fn has_said(&self) -> bool {
         !self.frames.is_empty() || self.broken.is_some() || self.senseless.is_some()
@@ -119,8 +119,8 @@ impl Heard {
 }
 
 /// The running program. It is killed when this value is dropped.
-pub(super) struct Patient<'a> {
-    clinic: &'a mut Clinic,
+pub(super) struct ProgramRun<'a> {
+    runner: &'a mut ProgramRunner,
     pid: u32,
     stdin: Option<OwnedFd>,
     stdout: Option<OwnedFd>,
@@ -130,11 +130,11 @@ pub(super) struct Patient<'a> {
     outbox: Vec<u8>,
     /// Bytes of an unfinished answer.
     pub(super) held: Vec<u8>,
-    pub(super) heard: Heard,
+    pub(super) heard: Output,
     pub(super) exit: Option<Exit>,
 }
 
-impl Patient<'_> {
+impl ProgramRun<'_> {
     /// Appends a request to the bytes to send, or returns the reason in words.
     pub(super) fn ask(&mut self, request: &[u8]) -> Result<(), String> {
         encode(self.framing, request, &mut self.outbox)
@@ -161,12 +161,12 @@ impl Patient<'_> {
 
     /// Closes its input when everything has been sent.
     pub(super) fn end_input(&mut self, limit: Duration) {
-        self.listen(limit, |patient| patient.outbox.is_empty());
+        self.listen(limit, |running| running.outbox.is_empty());
         self.stdin = None;
     }
 
     pub(super) fn stop(&mut self, how: Stop) {
-        self.clinic.spawner.stop(self.clinic.token, how);
+        self.runner.spawner.stop(self.runner.token, how);
     }
 
     pub(super) const fn pid(&self) -> u32 {
@@ -211,9 +211,9 @@ impl Patient<'_> {
     }
 
     fn turn(&mut self) {
-        while let Ok(report) = self.clinic.reports.try_recv() {
+        while let Ok(report) = self.runner.reports.try_recv() {
             if let Report::Exited { token, exit } = report
-                && token == self.clinic.token
+                && token == self.runner.token
             {
                 self.exit = Some(exit);
             }
@@ -255,7 +255,7 @@ impl Patient<'_> {
     }
 }
 
-impl Patient<'_> {
+impl ProgramRun<'_> {
     /// Handles one frame as an answer. Of JSON-RPC messages only responses count: requests of the program are refused
     /// and its notifications are ignored, as in a pool.
     fn handle_frame(&mut self, range: Range<usize>) {
@@ -286,7 +286,7 @@ fn dialect(framing: Framing) -> Option<Dialect> {
     }
 }
 
-impl Drop for Patient<'_> {
+impl Drop for ProgramRun<'_> {
     fn drop(&mut self) {
         if self.exit.is_none() {
             self.stop(Stop::Kill);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use engine::pool_config::SessionWorkersConfig;
 
 /// The properties of the workers of a pool that affect the pool.
-pub(super) struct StartMessages {
+pub(super) struct WorkerProperties {
     /// The maximum number of concurrent requests of one worker.
     pub(super) slots: u32,
     /// The minimum uptime after which a start counts as successful.

@@ -5,16 +5,16 @@ use std::ops::Range;
 use super::{http, routes};
 use crate::fault::Fault;
 use crate::model::{Dispatch, Protocol};
-use crate::options::Of;
+use crate::options::WorkerKind;
 use crate::options::{Group, Value};
 use crate::walk::Section;
 
 /// Whether the workers of a pool receive HTTP messages, not frames.
 fn takes_messages(pool: &Section) -> bool {
     match pool.worker {
-        Some(Of::Servers) => true,
-        Some(Of::Program) => http::serves(pool),
-        Some(Of::Handler | Of::Database | Of::Any) | None => false,
+        Some(WorkerKind::Servers) => true,
+        Some(WorkerKind::Program) => http::serves(pool),
+        Some(WorkerKind::Handler | WorkerKind::Database | WorkerKind::Any) | None => false,
     }
 }
 
@@ -26,26 +26,26 @@ pub(super) fn check(sections: &[Section], pools: &[&Section], faults: &mut Vec<F
         if can_read(pool, other, &place, (sections, pools), faults) {
             own(other, place, faults);
         }
-        circle(pool, fallback, pools, faults);
+        check_fallback_cycle(pool, fallback, pools, faults);
     }
-    asked_in_http(sections, pools, faults);
+    check_http_pools(sections, pools, faults);
 }
 
 /// If clients use HTTP, every pool that their requests can reach must give one answer to one object, not only the first
 /// pool.
-fn asked_in_http(sections: &[Section], pools: &[&Section], faults: &mut Vec<Fault>) {
+fn check_http_pools(sections: &[Section], pools: &[&Section], faults: &mut Vec<Fault>) {
     let mut reached: Vec<&Section> = pools.to_vec();
-    reached.retain(|pool| is_asked_in_http(pool, sections));
+    reached.retain(|pool| is_reached_over_http(pool, sections));
     let mut next = 0;
     while let Some(at) = reached.get(next).copied() {
         next += 1;
-        for (other, place) in onward(at, pools) {
+        for (other, place) in linked_pools(at, pools) {
             if !http::serves(other)
-                && other.worker == Some(Of::Program)
+                && other.worker == Some(WorkerKind::Program)
                 && let Some(why) = http::takes_no_object(other)
             {
-                let mend = "choose such a `framing` without `stream`, or name another pool";
-                faults.push(http::no_object(place, &other.name, why).mend(mend));
+                let suggestion = "choose such a `framing` without `stream`, or name another pool";
+                faults.push(http::no_object(place, &other.name, why).suggestion(suggestion));
             }
             if !reached.iter().any(|known| known.name == other.name) {
                 reached.push(other);
@@ -55,7 +55,7 @@ fn asked_in_http(sections: &[Section], pools: &[&Section], faults: &mut Vec<Faul
 }
 
 /// Returns the pools that a pool passes requests to, and where it names them.
-fn onward<'a>(pool: &Section, pools: &[&'a Section]) -> Vec<(&'a Section, Range<usize>)> {
+fn linked_pools<'a>(pool: &Section, pools: &[&'a Section]) -> Vec<(&'a Section, Range<usize>)> {
     let instead = match pool.group.value("fallback") {
         Some(Value::Group(fallback)) => named(fallback, "pool", pools),
         _ => None,
@@ -91,19 +91,19 @@ fn can_read(
         let mut next = 0;
         while let Some(at) = found.get(next).copied() {
             next += 1;
-            for (onward, _) in onward(at, pools) {
-                if !found.iter().any(|known| known.name == onward.name) {
-                    found.push(onward);
+            for (linked_pools, _) in linked_pools(at, pools) {
+                if !found.iter().any(|known| known.name == linked_pools.name) {
+                    found.push(linked_pools);
                 }
             }
         }
         found.iter().any(|it| it.name == pool.name)
     };
-    let by_frames = reached(&|it| is_asked(it, sections, false));
+    let by_frames = reached(&|it| is_reached(it, sections, false));
     let by_replies = pools
         .iter()
         .any(|it| named(&it.group, "then", pools).is_some_and(|(next, _)| next.name == pool.name));
-    if !by_frames && !by_replies && reached(&|it| is_asked(it, sections, true)) {
+    if !by_frames && !by_replies && reached(&|it| is_reached(it, sections, true)) {
         return true;
     }
     let message = format!(
@@ -113,18 +113,20 @@ fn can_read(
     faults.push(
         Fault::at(place.clone(), message)
             .expected("only what is asked over HTTP can go on to them")
-            .mend("name a pool whose workers take frames, or answer with a `line` or a `file`"),
+            .suggestion(
+                "name a pool whose workers take frames, or answer with a `line` or a `file`",
+            ),
     );
     false
 }
 
 /// Whether an HTTP listener, or a route of one, sends requests to the pool.
-fn is_asked_in_http(pool: &Section, sections: &[Section]) -> bool {
-    is_asked(pool, sections, true)
+fn is_reached_over_http(pool: &Section, sections: &[Section]) -> bool {
+    is_reached(pool, sections, true)
 }
 
 /// Whether a listener sends requests to the pool: an HTTP listener, or a listener of another protocol.
-fn is_asked(pool: &Section, sections: &[Section], in_http: bool) -> bool {
+fn is_reached(pool: &Section, sections: &[Section], in_http: bool) -> bool {
     let listeners = sections.iter().filter(|section| section.kind.name == "listener");
     listeners
         .filter(|listener| listener.group.is("protocol", Protocol::Http) == in_http)
@@ -140,14 +142,19 @@ fn own(other: &Section, place: Range<usize>, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(place, message)
                 .expected("expected a pool whose workers anybody may ask")
-                .mend(format!("name another, or remove `dispatch` from `[pool.{name}]`")),
+                .suggestion(format!("name another, or remove `dispatch` from `[pool.{name}]`")),
         );
     }
 }
 
 /// A pool that is the fallback of another one must not pass requests back to it, neither in its own fallback nor as
 /// replies that become requests.
-fn circle(pool: &Section, fallback: &Group, pools: &[&Section], faults: &mut Vec<Fault>) {
+fn check_fallback_cycle(
+    pool: &Section,
+    fallback: &Group,
+    pools: &[&Section],
+    faults: &mut Vec<Fault>,
+) {
     let Some((first, place)) = named(fallback, "pool", pools) else { return };
     let mut reached = vec![first];
     let mut next = 0;
@@ -157,11 +164,11 @@ fn circle(pool: &Section, fallback: &Group, pools: &[&Section], faults: &mut Vec
             faults.push(
                 Fault::at(place, "`fallback` goes in a circle")
                     .expected("the request would come back to this pool")
-                    .mend("answer with a `line` or a `file` in one of them"),
+                    .suggestion("answer with a `line` or a `file` in one of them"),
             );
             return;
         }
-        for (other, _) in onward(at, pools) {
+        for (other, _) in linked_pools(at, pools) {
             if !reached.iter().any(|known| known.name == other.name) {
                 reached.push(other);
             }

@@ -88,7 +88,7 @@ impl Guarded {
             password: password.map(|it| Secret::new(it.to_owned())),
             database: "test".to_owned(),
             tls,
-            connect_wait: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(10),
         }
     }
 

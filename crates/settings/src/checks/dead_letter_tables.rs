@@ -32,7 +32,7 @@ pub(super) fn check(pools: &[&Section], faults: &mut Vec<Fault>) {
                     .expected(
                         "letters do not name their pool, and are tried again by either of the two",
                     )
-                    .mend(format!(
+                    .suggestion(format!(
                         "name another table, like `dead_letter_table = \"{}_dead\"`",
                         pool.name
                     )),

@@ -18,14 +18,14 @@ use exchange::{Batch, Cause};
 use super::{Stored, Work};
 use crate::fault::{Blame, Fault, for_operators};
 use crate::letter::Letter;
-use crate::link::{Commit, Driver, Link};
+use crate::link::{Commit, DatabaseSession, Driver};
 use crate::rows::{Refusal, Rows};
 
 impl<D: Driver> Work<'_, D> {
     /// Whether a row among `rows` is rejected and there is a table for its dead letter.
     pub(super) fn has_letters(&self, rows: Range<usize>) -> bool {
         self.setup.job.dead.is_some()
-            && rows.into_iter().any(|row| buried(self.rows, row).is_some())
+            && rows.into_iter().any(|row| dead_letter_reason(self.rows, row).is_some())
     }
 
     /// Writes the dead letters of the rejected rows among `rows` into the open transaction. If the table does not
@@ -33,8 +33,9 @@ impl<D: Driver> Work<'_, D> {
     ///
     /// # Errors
     /// Returns a fault of these rows if the transaction is spoiled or undone.
-    pub(super) fn bury(&mut self, rows: Range<usize>) -> Result<(), Fault> {
-        let refused: Vec<usize> = rows.filter(|row| buried(self.rows, *row).is_some()).collect();
+    pub(super) fn write_dead_letters(&mut self, rows: Range<usize>) -> Result<(), Fault> {
+        let refused: Vec<usize> =
+            rows.filter(|row| dead_letter_reason(self.rows, *row).is_some()).collect();
         if self.setup.job.dead.is_none() || refused.is_empty() {
             return Ok(());
         }
@@ -46,7 +47,7 @@ impl<D: Driver> Work<'_, D> {
         // In their order, with the first one at the end.
         let mut parts = vec![&refused[..]];
         while let Some(part) = parts.pop() {
-            let fault = match self.bury_part(part, &refused)? {
+            let fault = match self.write_dead_letter_part(part, &refused)? {
                 Ok(()) => continue,
                 Err(fault) => fault,
             };
@@ -81,14 +82,18 @@ impl<D: Driver> Work<'_, D> {
     ///
     /// # Errors
     /// Returns a fault of all the rows `refused` if the transaction is spoiled or undone.
-    fn bury_part(&mut self, part: &[usize], refused: &[usize]) -> Result<Result<(), Fault>, Fault> {
+    fn write_dead_letter_part(
+        &mut self,
+        part: &[usize],
+        refused: &[usize],
+    ) -> Result<Result<(), Fault>, Fault> {
         let Some(table) = &self.setup.job.dead else { return Ok(Ok(())) };
         let link = self.connection.link().expect("a connection is open while rows are stored");
         let letter = |row: &usize| letter(self.rows, self.batch, *row);
         let mut letters: Vec<Letter<'_>> = part.iter().filter_map(letter).collect();
         loop {
             link.savepoint(self.stop)?;
-            let fault = match link.bury(table, &letters, self.stop) {
+            let fault = match link.write_dead_letters(table, &letters, self.stop) {
                 Ok(()) => return link.release(self.stop).map(Ok),
                 Err(fault) => fault,
             };
@@ -184,12 +189,12 @@ impl<D: Driver> Work<'_, D> {
     ///
     /// # Errors
     /// Returns an error if it cannot be written now, or may not be stored.
-    pub(super) fn bury_alone(&mut self, row: usize) -> Result<(), Fault> {
+    pub(super) fn write_dead_letter_alone(&mut self, row: usize) -> Result<(), Fault> {
         if !self.has_letters(row..row + 1) {
             return Ok(());
         }
         let stop = self.stop;
-        let begun = self.link().begin(stop).and_then(|()| self.bury(row..row + 1));
+        let begun = self.link().begin(stop).and_then(|()| self.write_dead_letters(row..row + 1));
         let fault = match begun.map(|()| self.link().commit(stop)) {
             Ok(Commit::Done) => return Ok(()),
             Ok(Commit::RolledBack(fault)) if is_for_good(&fault) => {
@@ -218,14 +223,14 @@ const fn is_for_good(fault: &Fault) -> bool {
 }
 
 /// Returns the reason why row `row` is rejected, if it is.
-fn buried(rows: &Rows, row: usize) -> Option<&Refusal> {
+fn dead_letter_reason(rows: &Rows, row: usize) -> Option<&Refusal> {
     let refusal = rows.refusal(row).filter(|refusal| refusal.cause != Cause::Database);
     refusal.filter(|_| !rows.is_unsure(row))
 }
 
 /// Returns the dead letter of row `row`, if it is rejected.
 fn letter<'a>(rows: &'a Rows, batch: &'a Batch, row: usize) -> Option<Letter<'a>> {
-    let refusal = buried(rows, row)?;
+    let refusal = dead_letter_reason(rows, row)?;
     let request = &batch.requests[rows.request(row)];
     let code = match refusal.cause {
         Cause::Row if !refusal.code.is_empty() => &*refusal.code,

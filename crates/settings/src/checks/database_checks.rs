@@ -28,7 +28,7 @@ fn path(pool: &Section, faults: &mut Vec<Fault>) {
                 place,
                 "`http_path` is where a `query` is answered over HTTP, and there is none",
             )
-            .mend("remove it"),
+            .suggestion("remove it"),
         );
         return;
     }
@@ -48,7 +48,7 @@ fn path(pool: &Section, faults: &mut Vec<Fault>) {
                 faults.push(
                     Fault::at(place.clone(), message)
                         .expected("expected plain text, or a name in braces")
-                        .mend("write it like `/hits/{id}`"),
+                        .suggestion("write it like `/hits/{id}`"),
                 );
             }
         }
@@ -56,7 +56,7 @@ fn path(pool: &Section, faults: &mut Vec<Fault>) {
     if !path.starts_with('/') {
         faults.push(
             Fault::at(place, format!("`{path}` does not begin with `/`"))
-                .mend(format!("write `/{path}`")),
+                .suggestion(format!("write `/{path}`")),
         );
     }
 }
@@ -73,7 +73,7 @@ fn action(pool: &Section, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(pool.place.clone(), message)
                 .expected("one of them is required")
-                .mend("add `insert = { table = \"NAME\", columns = [\"NAME\", …] }`")
+                .suggestion("add `insert = { table = \"NAME\", columns = [\"NAME\", …] }`")
                 .trust(Trust::Absent),
         );
         return;
@@ -82,7 +82,7 @@ fn action(pool: &Section, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(place.clone(), format!("{title} has both `{first}` and `{second}`"))
                 .expected("a request is one of them")
-                .mend("remove one of the two"),
+                .suggestion("remove one of the two"),
         );
     }
 }
@@ -100,13 +100,14 @@ fn key(pool: &Section, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(place, "`on_conflict = \"nothing\"` needs a `key`")
                 .expected("only a conflict on that key is acknowledged")
-                .mend("add `key = [\"id\"]` with the columns of a unique key"),
+                .suggestion("add `key = [\"id\"]` with the columns of a unique key"),
         );
     }
     let Some(place) = insert.place("key") else { return };
     if !nothing {
         faults.push(
-            Fault::at(place, "`key` is for `on_conflict = \"nothing\"` alone").mend("remove it"),
+            Fault::at(place, "`key` is for `on_conflict = \"nothing\"` alone")
+                .suggestion("remove it"),
         );
         return;
     }
@@ -115,7 +116,7 @@ fn key(pool: &Section, faults: &mut Vec<Fault>) {
     if let Some(name) = key.iter().find(absent) {
         faults.push(
             Fault::at(place, format!("`{name}` of `key` is not among `columns`"))
-                .mend("add it to `columns`, or remove it"),
+                .suggestion("add it to `columns`, or remove it"),
         );
     }
 }
@@ -132,7 +133,7 @@ fn order(pool: &Section, faults: &mut Vec<Fault>) {
     faults.push(
         Fault::at(place, format!("{max} workers do not keep the order of a client's rows"))
             .expected("expected one worker, or rows in any order")
-            .mend("add `order = \"any\"`, or write `workers = 1`"),
+            .suggestion("add `order = \"any\"`, or write `workers = 1`"),
     );
 }
 
@@ -145,7 +146,7 @@ fn server_only(pool: &Section, faults: &mut Vec<Fault>) {
         let Some(place) = pool.group.key(option) else { continue };
         faults.push(
             Fault::at(place, format!("`{option}` is an option of a server, and SQLite is a file"))
-                .mend("remove it"),
+                .suggestion("remove it"),
         );
     }
 }
