@@ -20,7 +20,7 @@ fn what_clients_are_told_of_a_program_that_ended_is_for_the_pool_to_say() {
     let script = "read line; echo 'opened file:secret' >&2; echo 'no room' >&2; exit 7";
     for (words, line, page) in [
         ("auto", "ended (exit code 7; it said last: no room)", "the program ended (exit code 7)\n"),
-        ("none", "ended", ""),
+        ("off", "ended", ""),
         (
             "line",
             "ended (exit code 7; it said last: no room)",
@@ -125,7 +125,7 @@ fn no_client_is_told_what_a_program_said_about_another() {
 
 #[test]
 fn what_the_death_of_a_shared_program_is_about_is_told_only_where_the_pool_says_so() {
-    for (words, tells) in [("auto", false), ("none", false), ("line", true), ("tail", true)] {
+    for (words, tells) in [("auto", false), ("off", false), ("line", true), ("tail", true)] {
         let script = Value::from(SAYS);
         let folder = folder();
         let text = format!(
@@ -308,7 +308,9 @@ fn a_program_that_dies_young_is_started_ever_more_seldom_and_serves_again_by_its
 fn a_program_that_is_killed_for_its_deadline_is_not_said_to_end_by_itself() {
     let (folder, daemon) = daemon(&["sleep", "1000"], "response_timeout = \"200ms\"");
     assert!(daemon.connect().ask("a").starts_with("!unknown deadline "));
-    until("it is logged", || read_log(folder.path()).contains("was killed by us (deadline)"));
+    until("it is logged", || {
+        read_log(folder.path()).contains("was killed by us (response_timeout)")
+    });
     assert!(!read_log(folder.path()).contains("ended by itself"));
 }
 

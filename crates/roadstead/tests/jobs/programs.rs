@@ -30,7 +30,7 @@ fn a_program_that_is_missing_is_said_and_requests_are_refused_at_once() {
 
 #[test]
 fn why_no_program_stays_is_told_without_what_it_said() {
-    for words in ["auto", "none", "tail"] {
+    for words in ["auto", "off", "tail"] {
         let folder = folder();
         let script = "[ -e mended ] && exec cat; echo 'of another client: secret' >&2; exit 3";
         let program = serde_json::Value::from(script);
@@ -44,7 +44,7 @@ fn why_no_program_stays_is_told_without_what_it_said() {
             reply.starts_with("!down ")
         });
         match words {
-            "none" => assert!(!reply.contains("exit code"), "{reply}"),
+            "off" => assert!(!reply.contains("exit code"), "{reply}"),
             _ => assert!(reply.ends_with(" ms (exit code 3)"), "{reply}"),
         }
         assert!(!reply.contains("secret"), "{reply}");

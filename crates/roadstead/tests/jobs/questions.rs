@@ -77,7 +77,7 @@ pub(crate) fn reply(client: &mut Client, has_body: bool) -> Reply {
 #[test]
 fn rows_are_read_over_http_on_each_database() {
     let query = "query = \"select id, path, status from hits where path = :path and id >= :least \
-                 order by id\"\npath = \"/hits/{path}\"\n";
+                 order by id\"\nhttp_path = \"/hits/{path}\"\n";
     let check = |folder: &Path, target: &str| {
         let daemon = Daemon::serve(folder, &web(target, query));
         let mut client = daemon.connect();

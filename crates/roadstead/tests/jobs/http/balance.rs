@@ -105,7 +105,7 @@ fn order(queue: &str, requests: &[(&str, &str)]) -> Vec<String> {
 
 #[test]
 fn who_says_in_a_header_that_it_is_urgent_goes_first() {
-    let queue = "priority = \"header:x-level\", ";
+    let queue = "priority = \"header:x-level\"";
     let requests = [
         ("/late", "X-Level: 9\r\n"),
         ("/plain", ""),

@@ -223,7 +223,7 @@ fn health_can_be_off() {
 fn replies_of_a_failing_status_leave_their_server_out_where_that_is_wanted() {
     let [a, b] = ["a", "b"].map(named);
     a.answer("/", reply("500 Internal Server Error", "ill"));
-    for (failing, expected) in [("", "up"), (", failing = \"500..599\"", "ejected")] {
+    for (failing, expected) in [("", "up"), (", unhealthy_status = \"500..599\"", "ejected")] {
         let pool = format!(
             "servers = [\"127.0.0.1:{}\", \"127.0.0.1:{}\"]\nhealth_check = {{ max_fails = 3, fail_duration = \"1h\"{failing} }}",
             a.port, b.port

@@ -168,7 +168,7 @@ fn a_server_that_comes_back_is_given_little_at_first() {
         checked(&[&a, &b], &format!("{health}\nslow_start = \"{slow_start}\"\n{ONE_SHARD}"))
     };
     let folder = folder();
-    let daemon = Daemon::serve(folder.path(), &text("0s"));
+    let daemon = Daemon::serve(folder.path(), &text("off"));
     // Servers that existed before are not in slow start.
     Daemon::rewrite(folder.path(), &text("24h"));
     daemon.reload().unwrap();

@@ -286,8 +286,8 @@ fn a_bound_client_whose_server_fails_it_is_given_another_only_where_it_may_be() 
     for (shards, more, moves) in [
         (1, "", true),
         (2, "", true),
-        (1, ", gone = \"refuse\"", false),
-        (2, ", gone = \"refuse\"", false),
+        (1, ", redispatch = false", false),
+        (2, ", redispatch = false", false),
         (2, " }\nqueue = { hold_timeout = \"10s\"", false),
     ] {
         let sticky = format!("sticky = {{ {prefix}{more} }}");
