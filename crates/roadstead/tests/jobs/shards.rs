@@ -174,8 +174,10 @@ impl Gate {
         }
     }
 
+    /// The requests that it holds, without those that it was told to answer.
     pub(crate) fn held(&self) -> u32 {
-        self.held.lock().unwrap().0
+        let held = self.held.lock().unwrap();
+        held.0.saturating_sub(held.1)
     }
 
     /// Returns the maximum number of concurrent requests.
