@@ -16,7 +16,6 @@
 //! With [`Sync::Normal`](crate::Sync) a commit does not wait for the server's disk (`synchronous_commit = off`): when
 //! the server crashes, the last acknowledged rows may be lost.
 
-mod array;
 mod connect;
 mod decode;
 mod driver;

@@ -3,10 +3,11 @@
 //! What it is: functions of a text. They find the parameters of a statement and produce the text that its database
 //! understands ([`rewrite`]); the first word of a statement ([`check_verb`]); the parameter for each column, in simple
 //! statements ([`PlainWrite`]); names and strings; and the number, time or word that a database reads in a value
-//! ([`Decimal`], [`time`], [`EnumValues`]), and how a column stores it ([`mod@column`]). It is not a parser: it reports nothing
+//! ([`Decimal`], [`time`], [`EnumValues`]), and how a column stores it ([`mod@column`]), also in an array ([`Array`]). It is not a parser: it reports nothing
 //! about a text that it cannot read, and the database decides. What it depends on: how SQLite, PostgreSQL, MySQL and MariaDB write and read these. What it must
 //! never depend on: a connection, a table, the use of a statement.
 
+mod array;
 mod blank;
 pub mod column;
 mod decimal;
@@ -20,6 +21,7 @@ pub mod time;
 mod verb;
 mod words;
 
+pub use array::Array;
 pub use blank::is_blank;
 pub use decimal::Decimal;
 pub use error::SqlError;

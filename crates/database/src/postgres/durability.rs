@@ -3,12 +3,12 @@
 
 use tokio_postgres::{Client, Error};
 
-use super::array::Array;
 use super::fault::refused;
 use super::schema::table_sql;
 use super::wire::Text;
 use crate::server::doubt;
 use crate::{Action, DatabaseError, Job, Sync};
+use sql::Array;
 
 /// The settings, as far as the server has them.
 const SETTINGS: &str = "\

@@ -13,7 +13,6 @@ use futures_util::future::join;
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, Column, Error, NoTls, Statement};
 
-use super::array::Array;
 use super::decode::{self, Decode};
 use super::fault::RolledBack;
 use super::form::Form;
@@ -33,6 +32,7 @@ use crate::link::{Commit, DatabaseSession, Sink};
 use crate::resend::KeyColumn;
 use crate::rows::{Rows, Shape};
 use crate::server::{stoppable, until};
+use sql::Array;
 use sql::column::Takes;
 
 /// The statement for a batch or a request.

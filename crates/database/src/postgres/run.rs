@@ -10,7 +10,6 @@ use exchange::{Batch, Stop};
 use futures_util::StreamExt;
 use tokio_postgres::{Client, Error, Row, Statement};
 
-use super::array::Array;
 use super::decode::{self, Decode};
 use super::fault;
 use super::wire::Text;
@@ -19,6 +18,7 @@ use crate::digits::Digits;
 use crate::effects::{Effects, RowsWithoutEffect};
 use crate::fault::Fault;
 use crate::rows::{Rows, Shape};
+use sql::Array;
 use sql::column::{Fit, Takes, push_hexadecimal};
 
 /// The maximum size of each column's array that is kept from one batch to the next, in bytes.

@@ -1,10 +1,9 @@
 //! Reads the definition of a table from the server, and finds values that would not fit.
 
-use sql::{PlainWrite, listed, quoted};
+use sql::{Array, PlainWrite, listed, quoted};
 use tokio_postgres::types::{Kind, Type};
 use tokio_postgres::{Client, Error, Statement};
 
-use super::array::Array;
 use super::driver::StatementText;
 use super::fault::{refused, unless_for_now};
 use super::wire::Text;

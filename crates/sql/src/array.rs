@@ -1,20 +1,21 @@
 //! Arrays in the text form of PostgreSQL: `{1,"a \"b\"",NULL}`.
 
-use sql::column::Fit;
+use crate::column::Fit;
 
 /// The text of an array, built element by element.
 #[derive(Debug, Default)]
-pub(super) struct Array(Vec<u8>);
+pub struct Array(Vec<u8>);
 
 impl Array {
     /// Removes the elements and keeps the memory, at most `kept_max` bytes.
-    pub(super) fn begin(&mut self, kept_max: usize) {
+    pub fn begin(&mut self, kept_max: usize) {
         self.0.clear();
         self.0.shrink_to(kept_max);
         self.0.push(b'{');
     }
 
-    pub(super) fn push(&mut self, value: &Fit<'_>) {
+    /// Appends an element.
+    pub fn push(&mut self, value: &Fit<'_>) {
         if self.0.len() > 1 {
             self.0.push(b',');
         }
@@ -22,13 +23,14 @@ impl Array {
     }
 
     /// Closes the array and returns its text.
-    pub(super) fn end(&mut self) -> &[u8] {
+    pub fn end(&mut self) -> &[u8] {
         self.0.push(b'}');
         &self.0
     }
 
     /// Returns the text of an array of texts.
-    pub(super) fn of<'t>(texts: impl IntoIterator<Item = &'t str>) -> Vec<u8> {
+    #[must_use]
+    pub fn of<'t>(texts: impl IntoIterator<Item = &'t str>) -> Vec<u8> {
         let mut array = Self::default();
         array.begin(0);
         texts.into_iter().for_each(|text| array.push(&Fit::Text(text.as_bytes().into())));
