@@ -2,7 +2,7 @@
 
 use sql::{Array, PlainWrite, listed, quoted};
 use tokio_postgres::types::{Kind, Type};
-use tokio_postgres::{Client, Error, Statement};
+use tokio_postgres::{Client, Error, Row, Statement};
 
 use super::driver::StatementText;
 use super::fault::{refused, unless_for_now};
@@ -16,7 +16,8 @@ use sql::column::{Takes, of_parameter};
 #[derive(Debug)]
 pub(super) struct Insert {
     pub(super) sql: String,
-    /// A query with the same parameters that counts the rows whose key is not in the table.
+    /// A query with the same parameters that counts the rows whose key is not in the table. It counts one more if the
+    /// unique indexes are no longer those of this statement.
     pub(super) absent: Option<String>,
     /// The types of the columns, in their order.
     pub(super) types: Vec<String>,
@@ -121,17 +122,6 @@ const HAS_KEY: &str = "\
           join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k \
           where not a.attnotnull or a.attname::text <> all ($2::text[])))";
 
-/// Whether a unique index of exactly the columns in $2 treats NULLs as equal. Servers before PostgreSQL 15 have none.
-const EQUAL_NULLS: &str = "\
-    select exists (select from pg_index i \
-      where i.indrelid = to_regclass($1::text) and i.indisunique and i.indisvalid \
-        and i.indimmediate and i.indpred is null and i.indexprs is null \
-        and (to_jsonb(i) ->> 'indnullsnotdistinct')::boolean \
-        and i.indnkeyatts = cardinality($2::text[]) \
-        and not exists (select from unnest((i.indkey::int2[])[0:i.indnkeyatts - 1]) k \
-          join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k \
-          where a.attname::text <> all ($2::text[])))";
-
 /// Whether a rule may rewrite an insert into a table, or into what is behind it: its partitions, and the tables of a
 /// view. The server of a foreign table may do so too; it receives several rows together because of `batch_size`. (Types
 /// of events: 3 insert.)
@@ -146,9 +136,9 @@ pub(super) const HAS_RULES: &str = "\
       where r.ev_type = '3' and r.ev_enabled <> 'D') \
     or exists (select from pg_class c join tree on tree.oid = c.oid where c.relkind = 'f')";
 
-/// Reads for each column of each unique index of exactly the columns in $2: the name, and the collation and the
-/// operator with which the index compares the column. (Strategy 3: equal.) The operator may be in a schema outside the
-/// search path, as that of `citext`, where `=` would be another operator.
+/// Reads for each column of each unique index of exactly the columns in $2: the name, the collation and the operator
+/// with which the index compares the column (strategy 3: equal), and whether NULLs are equal (since PostgreSQL 15). The
+/// operator may be in a schema outside the search path, as that of `citext`, where `=` would be another operator.
 const COLLATIONS: &str = "\
     select i.indexrelid::int8, a.attname::text, \
            (select quote_ident(n.nspname) || '.' || quote_ident(c.collname) from pg_collation c \
@@ -157,7 +147,8 @@ const COLLATIONS: &str = "\
               join pg_amop m on m.amopfamily = c.opcfamily and m.amopstrategy = 3 \
                 and m.amoplefttype = c.opcintype and m.amoprighttype = c.opcintype \
               join pg_operator o on o.oid = m.amopopr \
-              join pg_namespace n on n.oid = o.oprnamespace where c.oid = k.class) \
+              join pg_namespace n on n.oid = o.oprnamespace where c.oid = k.class), \
+           coalesce((to_jsonb(i) ->> 'indnullsnotdistinct')::boolean, false) \
     from pg_index i \
     join lateral unnest((i.indkey::int2[])[0:i.indnkeyatts - 1], \
       (i.indcollation::oid[])[0:i.indnkeyatts - 1], \
@@ -171,25 +162,31 @@ const COLLATIONS: &str = "\
         where b.attname::text <> all ($2::text[])) \
     order by 1, 2";
 
+/// Returns one text for all unique indexes of $1 that can decide a conflict: their columns, and how they compare them.
+const INDEXES: &str = "\
+    select coalesce(string_agg(it, ', ' order by it), '') from (select concat_ws(' ', indkey, indcollation, \
+        indclass, to_jsonb(i) ->> 'indnullsnotdistinct') it from pg_index i \
+      where indrelid = to_regclass($1::text) and indisunique and indisvalid and indimmediate \
+        and indpred is null and indexprs is null) i";
+
 /// Returns the condition that the row `t` has the key of the row of `columns`, by any index of the key. The stored
 /// values are rounded or truncated as the column requires.
 async fn same_key(
     client: &Client,
     columns: &[&Column],
     parameters: &[Text<'_>; 2],
-    equal_nulls: bool,
 ) -> Result<String, Error> {
     let rows = client.query(COLLATIONS, &[&parameters[0], &parameters[1]]).await?;
-    type Part = (i64, String, Option<String>, Option<String>);
-    let parts: Vec<Part> =
-        rows.iter().map(|row| (row.get(0), row.get(1), row.get(2), row.get(3))).collect();
-    let same = |(_, name, collation, operator): &Part| {
+    type Part = (i64, String, Option<String>, Option<String>, bool);
+    let part = |row: &Row| (row.get(0), row.get(1), row.get(2), row.get(3), row.get(4));
+    let parts: Vec<Part> = rows.iter().map(part).collect();
+    let same = |(_, name, collation, operator, equal_nulls): &Part| {
         let index = columns.iter().position(|column| column.name == *name)?;
         let value = format!("c{}::{}", index + 1, columns[index].stored);
         let name = format!("t.{}", quoted(name, '"'));
         let collate = collation.as_ref().map_or_else(String::new, |it| format!(" collate {it}"));
         let same = format!("{name} {} {value}{collate}", operator.as_deref().unwrap_or("="));
-        Some(match equal_nulls {
+        Some(match *equal_nulls {
             true => format!("({same} or {name} is null and {value} is null)"),
             false => same,
         })
@@ -254,14 +251,15 @@ pub(super) async fn insert(
         let given = Array::of(key.iter().map(String::as_str));
         check_key(client, server, table, &named, key).await?;
         let parameters = [Text(Some(named.as_bytes())), Text(Some(&given))];
-        let rows = client.query(EQUAL_NULLS, &[&parameters[0], &parameters[1]]).await;
-        let equal_nulls = rows.map_err(told)?.first().is_some_and(|row| row.get(0));
-        let same = same_key(client, &chosen, &parameters, equal_nulls).await.map_err(told)?;
+        let same = same_key(client, &chosen, &parameters).await.map_err(told)?;
+        let rows = client.query(INDEXES, &[&parameters[0]]).await.map_err(told)?;
+        let indexes: String = rows.first().map_or_else(String::new, |row| row.get(0));
+        // With other indexes, a row counts as absent, and the statement is compared with its columns.
+        let now = INDEXES.replace("$1", &format!("$q${named}$q$"));
         absent = Some(format!(
-            "select count(*) from unnest({arrays}) as u ({}) where not exists \
-             (select from {named} as t where {})",
+            "select count(*) + (({now}) <> '{indexes}')::int from unnest({arrays}) as u ({}) \
+             where not exists (select from {named} as t where {same})",
             numbered(columns.len(), "c").join(", "),
-            same,
         ));
         let rows = client.query(HAS_KEY, &[&parameters[0], &parameters[1]]).await.map_err(told)?;
         if rows.first().is_some_and(|row| row.get(0)) {
@@ -330,7 +328,7 @@ fn arrays(columns: &[&Column]) -> (String, String) {
 
 async fn columns_of(client: &Client, named: &str) -> Result<Vec<Column>, Error> {
     let rows = client.query(COLUMNS, &[&Text(Some(named.as_bytes()))]).await?;
-    let column = |row: &tokio_postgres::Row| Column {
+    let column = |row: &Row| Column {
         name: row.get(0),
         of: row.get(1),
         array: row.get(2),

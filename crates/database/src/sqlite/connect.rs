@@ -11,14 +11,14 @@ use super::fault::{code_of, text_of};
 use super::identity::{
     Identity, LOG_TRUNCATED, OpenFiles, beside, orphaned_log, short_index, stale_log,
 };
-use super::keys::{collations, keys, names, same_names};
+use super::keys::{Conflict, names};
 use super::letters;
-use super::link::{Conflict, Prepared, SqliteLink};
+use super::link::{Prepared, SqliteLink};
 use super::log::{Depth, Log};
 use super::{statement, types};
 use crate::rows::Shape;
 use crate::source::Members;
-use crate::{Action, DatabaseError, OnConflict, Sync, ack};
+use crate::{Action, DatabaseError, Sync, ack};
 
 /// Opens the file and prepares what a handler needs. Waits for locks up to `lock_timeout`. A missing file is created if
 /// `may_make`.
@@ -56,21 +56,10 @@ pub(super) fn connect(driver: &SqliteDriver, may_make: bool) -> Result<SqliteLin
             .execute_batch(create)
             .map_err(|error| DatabaseError::Create(text_of(&error).into()))?;
     }
-    let mut conflict = None;
-    if let Action::Insert { table, columns, on_conflict } = &job.action {
+    if let Action::Insert { table, columns, .. } = &job.action {
         check_table(&connection, table, columns).map_err(failed)??;
-        if let OnConflict::Nothing(key) = on_conflict {
-            let keys = keys(&connection, table).map_err(failed)?;
-            let found = keys.iter().find(|(columns, _)| same_names(columns, key));
-            let Some((_, is_filled)) = found else {
-                let keys = keys.iter().map(|(columns, _)| columns.join(", ")).collect();
-                let (key, table) = (key.join(", "), table.clone());
-                return Err(DatabaseError::NoKey { key, table, keys });
-            };
-            let collations = collations(&connection, table, key).map_err(failed)?;
-            conflict = Some(Conflict::new(table, columns, key, &collations, *is_filled));
-        }
     }
+    let conflict = Conflict::of(&connection, &job.action).map_err(failed)??;
     let unfit = match &job.dead {
         Some(table) => letters::prepare(&connection, table).map_err(failed)?,
         None => None,

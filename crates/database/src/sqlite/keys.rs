@@ -2,6 +2,70 @@
 
 use rusqlite::{Connection, Error};
 
+use super::statement::quoted;
+use crate::resend::{KeyColumn, KeyType};
+use crate::{Action, DatabaseError, OnConflict};
+
+/// Finds a row that may already exist.
+#[derive(Debug)]
+pub(super) struct Conflict {
+    pub(super) sql: String,
+    /// The parameters of the insert that are the key.
+    pub(super) key: Vec<KeyColumn>,
+    /// No column of the key is ever NULL.
+    pub(super) is_filled: bool,
+}
+
+impl Conflict {
+    /// Returns the lookup for the key of an action as the table has it now. `None` if the action keeps no existing
+    /// rows.
+    pub(super) fn of(
+        connection: &Connection,
+        action: &Action,
+    ) -> Result<Result<Option<Self>, DatabaseError>, Error> {
+        let Action::Insert { table, columns, on_conflict: OnConflict::Nothing(key) } = action
+        else {
+            return Ok(Ok(None));
+        };
+        let keys = keys(connection, table)?;
+        let Some((_, is_filled)) = keys.iter().find(|(columns, _)| same_names(columns, key)) else {
+            let keys = keys.iter().map(|(columns, _)| columns.join(", ")).collect();
+            let (key, table) = (key.join(", "), table.clone());
+            return Ok(Err(DatabaseError::NoKey { key, table, keys }));
+        };
+        let collations = collations(connection, table, key)?;
+        Ok(Ok(Some(Self::new(table, columns, key, &collations, *is_filled))))
+    }
+
+    /// Returns the lookup for a key. `collations`: for each index of the key the collations of its columns, which may
+    /// differ from those of the columns themselves.
+    fn new(
+        table: &str,
+        columns: &[String],
+        key: &[String],
+        collations: &[Vec<String>],
+        is_filled: bool,
+    ) -> Self {
+        let same = |number: usize| format!("{} = ?{}", quoted(&key[number]), number + 1);
+        let by_columns = (0..key.len()).map(same).collect::<Vec<_>>().join(" and ");
+        let by_index = |collations: &Vec<String>| {
+            let parts = collations.iter().enumerate();
+            let parts =
+                parts.map(|(number, it)| format!("{} collate {}", same(number), quoted(it)));
+            parts.collect::<Vec<_>>().join(" and ")
+        };
+        let conditions = match collations {
+            [] => by_columns,
+            _ => collations.iter().map(by_index).collect::<Vec<_>>().join(" or "),
+        };
+        let place = |name: &String| columns.iter().position(|it| it.eq_ignore_ascii_case(name));
+        let column = |parameter| KeyColumn { parameter, of: KeyType::Plain };
+        let key = key.iter().filter_map(place).map(column).collect();
+        let sql = format!("select 1 from {} where {conditions}", quoted(table));
+        Self { sql, key, is_filled }
+    }
+}
+
 /// Returns the texts that a statement returns, one per row.
 pub(super) fn names(
     connection: &Connection,
@@ -12,10 +76,7 @@ pub(super) fn names(
 }
 
 /// Returns the keys of a table: their columns, and whether none of these may be NULL. NULLs are never equal.
-pub(super) fn keys(
-    connection: &Connection,
-    table: &str,
-) -> Result<Vec<(Vec<String>, bool)>, Error> {
+fn keys(connection: &Connection, table: &str) -> Result<Vec<(Vec<String>, bool)>, Error> {
     let filled = "select name from pragma_table_info(?) where \"notnull\" \
                   or pk = 1 and lower(type) = 'integer' \
                   and (select count(*) from pragma_table_info(?1) where pk > 0) = 1";
@@ -65,7 +126,7 @@ pub(super) fn collations(
 }
 
 /// Whether both contain the same columns, in any order.
-pub(super) fn same_names(one: &[String], other: &[String]) -> bool {
+fn same_names(one: &[String], other: &[String]) -> bool {
     let all_in = |these: &[String], those: &[String]| {
         these.iter().all(|it| those.iter().any(|that| that.eq_ignore_ascii_case(it)))
     };

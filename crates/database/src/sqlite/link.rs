@@ -14,9 +14,9 @@ use serde_json::value::RawValue;
 use super::bind::bound;
 use super::fault::{is_ambiguous, of_preparing, proves_rollback};
 use super::identity::OpenFiles;
+use super::keys::Conflict;
 use super::letters;
 use super::log::{Depth, Log};
-use super::statement::quoted;
 use super::types;
 use crate::Affected;
 use crate::DatabaseError;
@@ -25,7 +25,7 @@ use crate::effects::{Effects, RowsWithoutEffect};
 use crate::fault::{Blame, Fault};
 use crate::letter::{Letter, StoredLetter};
 use crate::link::{Commit, DatabaseSession, Sink};
-use crate::resend::{KeyColumn, KeyType};
+use crate::resend::KeyColumn;
 use crate::rows::{Rows, Shape};
 use sql::column::Takes;
 
@@ -74,46 +74,6 @@ pub(super) struct Prepared {
     pub(super) job: Arc<crate::Job>,
     /// The names of its parameters.
     pub(super) names: Vec<Option<String>>,
-}
-
-/// Finds a row that may already exist.
-#[derive(Debug)]
-pub(super) struct Conflict {
-    sql: String,
-    /// The parameters of the insert that are the key.
-    key: Vec<KeyColumn>,
-    /// No column of the key is ever NULL.
-    is_filled: bool,
-}
-
-impl Conflict {
-    /// Returns the lookup for a key. `collations`: for each index of the key the collations of its columns, which may
-    /// differ from those of the columns themselves.
-    pub(super) fn new(
-        table: &str,
-        columns: &[String],
-        key: &[String],
-        collations: &[Vec<String>],
-        is_filled: bool,
-    ) -> Self {
-        let same = |number: usize| format!("{} = ?{}", quoted(&key[number]), number + 1);
-        let by_columns = (0..key.len()).map(same).collect::<Vec<_>>().join(" and ");
-        let by_index = |collations: &Vec<String>| {
-            let parts = collations.iter().enumerate();
-            let parts =
-                parts.map(|(number, it)| format!("{} collate {}", same(number), quoted(it)));
-            parts.collect::<Vec<_>>().join(" and ")
-        };
-        let conditions = match collations {
-            [] => by_columns,
-            _ => collations.iter().map(by_index).collect::<Vec<_>>().join(" or "),
-        };
-        let place = |name: &String| columns.iter().position(|it| it.eq_ignore_ascii_case(name));
-        let column = |parameter| KeyColumn { parameter, of: KeyType::Plain };
-        let key = key.iter().filter_map(place).map(column).collect();
-        let sql = format!("select 1 from {} where {conditions}", quoted(table));
-        Self { sql, key, is_filled }
-    }
 }
 
 impl SqliteLink {
@@ -405,6 +365,10 @@ impl DatabaseSession for SqliteLink {
             // An error occurs again when the rows are stored.
             let returned = returned_by(&self.connection, &self.statement.sql, self.shape.is_late);
             self.returns_others = returned.is_ok_and(|returned| returned != self.returned);
+            // A key that has gone is an error of the statement.
+            if let Ok(conflict) = Conflict::of(&self.connection, &self.statement.job.action)? {
+                self.statement.conflict = conflict;
+            }
         }
         Ok(())
     }

@@ -17,11 +17,16 @@ const NO_ROW: &str = "!norow the statement changed no row";
 
 /// Creates a trigger that drops the rows with the status 13. MariaDB has no such triggers.
 fn dropping(place: &Place) {
-    place.with_hits().run(if place.is_sqlite() {
+    place.with_hits();
+    drop_unlucky(place);
+}
+
+fn drop_unlucky(place: &Place) {
+    place.run(if place.is_sqlite() {
         "create trigger t before insert on hits when new.status = 13 \
          begin select raise(ignore); end"
     } else {
-        "create function f() returns trigger language plpgsql as $$ begin \
+        "create or replace function f() returns trigger language plpgsql as $$ begin \
          if new.status = 13 then return null; end if; return new; end $$; \
          create trigger t before insert on hits for each row execute function f()"
     });
@@ -404,4 +409,64 @@ fn a_row_that_is_there_is_acknowledged_beside_a_rule() {
     let answers = serve(&mut handler, [hit(1), unlucky(2), hit(3), unlucky(1)]);
     assert_eq!(answers, ["ok 1 0", IGNORED, "ok 3 1", "ok 1 0"]);
     assert_eq!(place.hits(), ["1|/1|200", "3|/3|200"]);
+}
+
+/// The key of an open connection may become stricter: rows that were equal become different.
+#[test]
+fn a_row_is_found_by_the_key_that_the_table_has_now() {
+    let collation = "create collation ci (provider = icu, locale = 'und-u-ks-level2', \
+                     deterministic = false); ";
+    for (place, create, change, there) in [
+        (
+            Place::sqlite(),
+            "create table hits (id bigint, path text not null, status integer); \
+             create unique index paths on hits (path collate nocase)",
+            "drop index paths; create unique index paths on hits (path)",
+            "\"A\"",
+        ),
+        (
+            Place::sqlite(),
+            "create table hits (id bigint, path text primary key not null collate nocase, \
+             status integer)",
+            "create table other (id bigint, path text primary key not null, status integer); \
+             insert into other select * from hits; drop table hits; \
+             alter table other rename to hits",
+            "\"A\"",
+        ),
+        (
+            Place::postgres(),
+            &*format!(
+                "{collation} create table hits \
+                 (id bigint, path text collate ci primary key, status integer)"
+            ),
+            "alter table hits alter path type text collate \"C\"",
+            "\"A\"",
+        ),
+        (
+            Place::postgres(),
+            "create table hits (id bigint, path text, status integer); \
+             create unique index paths on hits (path) nulls not distinct",
+            "drop index paths; create unique index paths on hits (path)",
+            "null",
+        ),
+    ] {
+        place.run(create);
+        drop_unlucky(&place);
+        let row = |id: usize, path: &str, status: usize| {
+            format!(r#"{{"id":{id},"path":{path},"status":{status}}}"#)
+        };
+        let again = there.to_lowercase();
+        let mut handler = place.handler(keyed(&["path"]));
+        let rows = [row(1, there, 1), row(2, &again, 2), row(3, &again, 13)];
+        assert_eq!(serve(&mut handler, rows), ["ok 1", "ok 2", "ok 3"], "{change}");
+        place.run(change);
+        if change.contains("drop table") {
+            drop_unlucky(&place);
+        }
+        // The key distinguishes them now, so the dropped row does not exist.
+        assert_eq!(serve(&mut handler, [row(4, &again, 13)]), [IGNORED], "{change}");
+        let rows = [row(5, &again, 13), row(6, "\"b\"", 6), row(7, "\"b\"", 7)];
+        assert_eq!(serve(&mut handler, rows), [IGNORED, "ok 6", "ok 7"], "{change}");
+        assert_eq!(place.run("select id from hits order by id"), ["1", "6"], "{change}");
+    }
 }
