@@ -53,7 +53,7 @@ pub enum Takes {
     Decimal(Option<u32>),
     /// Numbers of these kinds, which are rounded to so many decimal places.
     Rounded(Box<Self>, u32),
-    /// Years of four digits, and the number 0.
+    /// Years from 1901 to 2155, and the number 0.
     Year,
     /// Bytes, which JSON has in base64.
     Bytes,
@@ -113,6 +113,9 @@ impl Takes {
             Self::JsonOfNumbers => {
                 // The database takes a text for a number where it looks like one.
                 let is_string = matches!(value, Value::Bytes(_)) && is_json;
+                if !is_string && bytes.contains(&0) {
+                    return Err(NOT_JSON_NUMBER.into());
+                }
                 if !is_string && Decimal::of(bytes).is_some() {
                     serde_json::from_slice::<&RawValue>(bytes).map_err(|_| NOT_JSON_NUMBER)?;
                     Self::Number.check_number(bytes)?;
@@ -187,6 +190,8 @@ impl Takes {
         let Some(number) = Decimal::of(text) else {
             return match self {
                 _ if !text.iter().any(u8::is_ascii_digit) => Ok(()),
+                // SQLite reads the number before the NUL.
+                Self::Number if text.contains(&0) => Err(NOT_DECIMAL.into()),
                 // These are not rounded.
                 Self::Number | Self::Decimal(None) => Ok(()),
                 Self::Integer if !may_be_fraction(text) => Ok(()),
@@ -196,9 +201,7 @@ impl Takes {
         };
         match self {
             Self::Integer if number.places() > 0 => Err(NOT_WHOLE.into()),
-            Self::Number if !number.is_i64() && !number.is_kept_by_double() => {
-                Err("would round the number".into())
-            }
+            Self::Number if !number.is_kept_by_sqlite() => Err("would round the number".into()),
             Self::Single if !number.is_kept_by_single() => Err("would round the number".into()),
             Self::Double if !number.is_kept_by_double() => Err("would round the number".into()),
             Self::Decimal(Some(places)) | Self::Rounded(_, places)
@@ -293,8 +296,9 @@ fn check_unsigned(text: &[u8], most: u64) -> Result<(), Mismatch> {
 fn check_year(value: Value<'_>) -> Result<(), Mismatch> {
     let digits = value.bytes_or_empty();
     let is_year = digits.len() == 4 && digits.iter().all(u8::is_ascii_digit);
-    let is_kept = is_year || matches!(value, Value::Number(b"0"));
-    if is_kept { Ok(()) } else { Err("takes a year of four digits".into()) }
+    let is_stored = digits == b"0000" || (&b"1901"[..]..=b"2155").contains(&digits);
+    let is_kept = is_year && is_stored || matches!(value, Value::Number(b"0"));
+    if is_kept { Ok(()) } else { Err("takes a year from 1901 to 2155, or 0000".into()) }
 }
 
 /// Whether a text has more than so many letters, all blanks. Some databases cut spaces only and refuse

@@ -83,6 +83,23 @@ impl<'t> Decimal<'t> {
         })
     }
 
+    /// Whether SQLite preserves the number in a column of numbers. It stores a double that is a whole number of 64 bits
+    /// as an integer, so such a double must be exactly this number: its shortest digits are not enough.
+    #[must_use]
+    pub fn is_kept_by_sqlite(&self) -> bool {
+        const BEYOND_I64: f64 = 9_223_372_036_854_775_808.0;
+        let double: f64 = self.text.parse().unwrap_or(f64::NAN);
+        let is_real = self.places() > 0 || self.is_zero() || double.abs() >= BEYOND_I64;
+        let is_exact =
+            || Decimal::of(format!("{double:.0}").as_bytes()).is_some_and(|it| it.is_same(self));
+        self.is_i64() || self.is_kept_by_double() && (is_real || is_exact())
+    }
+
+    /// Whether both have the same digits at the same places.
+    fn is_same(&self, other: &Decimal<'_>) -> bool {
+        self.last_power() == other.last_power() && self.significant().eq(other.significant())
+    }
+
     /// Whether a single preserves the number. The same rules apply.
     #[must_use]
     pub fn is_kept_by_single(&self) -> bool {
@@ -109,11 +126,8 @@ impl<'t> Decimal<'t> {
         if !is_finite || count <= any && is_normal {
             return is_finite;
         }
-        let is_same = |digits| {
-            Decimal::of(written(digits).as_bytes()).is_some_and(|it| {
-                it.last_power() == self.last_power() && it.significant().eq(self.significant())
-            })
-        };
+        let is_same =
+            |digits| Decimal::of(written(digits).as_bytes()).is_some_and(|it| it.is_same(self));
         is_same(None) || self.places() > 0 && count <= most && is_same(Some(count - 1))
     }
 }

@@ -81,16 +81,61 @@ fn bounds_of_ranges_are_taken_as_values_of_a_column() {
 }
 
 #[test]
-fn numbers_that_a_column_rounds_to_places_and_short_years_are_refused() {
+fn numbers_that_a_column_rounds_to_places_and_other_years_are_refused() {
     let double = Takes::Rounded(Box::new(Takes::Double), 2);
     assert_eq!(fit(&double, Value::Number(b"19.99")), "19.99");
     assert_eq!(fit(&double, Value::Number(b"19.999")), "!keeps 2 decimal places");
     assert!(fit(&double, Value::Number(b"9007199254740993")).starts_with('!'));
     assert_eq!(fit(&Takes::Year, Value::Number(b"2024")), "2024");
     assert_eq!(fit(&Takes::Year, Value::Number(b"0")), "0");
-    for short in [Value::Number(b"24"), Value::Bytes(b"0"), Value::Bytes(b"5")] {
-        assert_eq!(fit(&Takes::Year, short), "!takes a year of four digits");
+    for year in ["0000", "1901", "2155"] {
+        assert_eq!(fit(&Takes::Year, Value::Bytes(year.as_bytes())), format!("'{year}'"));
     }
+    // MySQL and MariaDB read 0008 as 2008.
+    for other in ["24", "0", "5", "0008", "0070", "1900", "2156", "20240", "+999"] {
+        let given = fit(&Takes::Year, Value::Bytes(other.as_bytes()));
+        assert_eq!(given, "!takes a year from 1901 to 2155, or 0000", "{other}");
+    }
+}
+
+#[test]
+fn whole_numbers_that_sqlite_stores_as_other_integers_are_refused() {
+    for (text, is_kept) in [
+        ("9223372036854775807", true),
+        ("9007199254740993", true),
+        ("9007199254740993e2", false),
+        ("9007199254740993.0e1", false),
+        ("922337203685477580.7e1", false),
+        ("1e18", true),
+        ("9007199254740992.0", true),
+        ("18014398509481984e1", true),
+        ("9007199254740993.0", false),
+        ("1e22", true),
+        // Beyond 64 bits it remains a double.
+        ("1e23", true),
+        ("18446744073709551615", false),
+        ("0.1", true),
+        ("1.5e300", true),
+        ("0e400", true),
+    ] {
+        for takes in [Takes::Number, Takes::JsonOfNumbers] {
+            let given = fit(&takes, Value::Number(text.as_bytes()));
+            assert_eq!(!given.starts_with('!'), is_kept, "{takes:?}: {text}: {given}");
+        }
+    }
+}
+
+#[test]
+fn texts_with_a_nul_are_refused_where_numbers_may_be_read_in_them() {
+    let rounded = Takes::Rounded(Box::new(Takes::Double), 2);
+    for takes in [Takes::Number, Takes::Double, rounded] {
+        for text in ["18446744073709551615\0", "12\0", "0.1234567890123456789\0", "1\x002"] {
+            let given = fit(&takes, Value::Bytes(text.as_bytes()));
+            assert_eq!(given, format!("!{NOT_DECIMAL}"), "{takes:?}: {text:?}");
+        }
+    }
+    // Not JSON either, where a record has no strings.
+    assert!(Takes::JsonOfNumbers.fit(Value::Bytes(b"1e400\0"), false).is_err());
 }
 
 #[test]
