@@ -9,7 +9,7 @@ use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
 use super::driver::SqliteDriver;
 use super::fault::{code_of, text_of};
 use super::identity::{
-    Identity, LOG_TRUNCATED, OpenFiles, beside, orphaned_log, short_index, stale_log,
+    Identity, LOG_TRUNCATED, OpenFiles, beside, links, orphaned_log, short_index, stale_log,
 };
 use super::keys::{Conflict, names};
 use super::letters;
@@ -30,6 +30,14 @@ pub(super) fn connect(driver: &SqliteDriver, may_make: bool) -> Result<SqliteLin
             "`{}` belongs to a database file that was moved away or replaced; move that file back, or \
              move the log beside it. Removing the log removes acknowledged rows",
             log.display()
+        );
+        return Err(DatabaseError::Open(path.clone(), text.into()));
+    }
+    let count = links(path);
+    if count > 1 {
+        let text = format!(
+            "the file has {count} names (hard links), and each would have its own write-ahead log, so that rows are \
+             lost; remove the other names (`find -samefile`), or use a symbolic link"
         );
         return Err(DatabaseError::Open(path.clone(), text.into()));
     }

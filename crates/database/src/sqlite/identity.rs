@@ -100,6 +100,12 @@ pub(super) fn short_index(path: &Path) -> Option<PathBuf> {
     index.is_short(&metadata).then_some(path)
 }
 
+/// Returns the number of names of the file at `path`; 0 if there is no file. SQLite names the log and its index after
+/// the database, so a file with two names would have two logs.
+pub(super) fn links(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |metadata| metadata.nlink())
+}
+
 /// Device and inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Identity(u64, u64);

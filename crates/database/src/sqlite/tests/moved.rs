@@ -343,3 +343,16 @@ fn another_pool_does_not_use_the_log_of_a_file_that_was_replaced() {
         assert_eq!(ids, 1, "the row is there with its log");
     }
 }
+
+#[test]
+fn a_file_with_two_names_is_not_opened() {
+    let place = without_create();
+    let other = beside(&place.path(), ".other");
+    fs::hard_link(place.path(), &other).unwrap();
+    let error = factory(place.options.clone()).unwrap().check().unwrap_err().to_string();
+    assert!(error.contains("2 names (hard links)") && error.contains("symbolic link"), "{error}");
+    fs::remove_file(&other).unwrap();
+    let mut handler = place.handler();
+    assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
+    assert_eq!(place.rows(), ["1 /1 200"]);
+}
