@@ -220,13 +220,15 @@ fn register() -> MutexGuard<'static, Register> {
     REGISTER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the log next to `path` while it belongs to a database that a connection of this process had open and that is
-/// not at its path.
+/// Returns the log of a database that a connection of this process had open and that is not at its path, if the log is
+/// next to `path`, or the database is at `path` now. Without its log, the database lacks its last rows.
 pub(super) fn stale_log(path: &Path) -> Option<PathBuf> {
     let log = log_of(path);
+    let file = fs::metadata(path).ok().as_ref().map(Original::from);
     let mut register = register();
     register.review();
-    register.stale.iter().any(|stale| stale.path == log).then_some(log)
+    let is_of = |stale: &&Stale| stale.path == log || file == Some(stale.database.1);
+    register.stale.iter().find(is_of).map(|stale| stale.path.clone())
 }
 
 /// Returns the path of the log of the database at `path`. The database need not exist.

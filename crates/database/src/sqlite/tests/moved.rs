@@ -356,3 +356,27 @@ fn a_file_with_two_names_is_not_opened() {
     assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
     assert_eq!(place.rows(), ["1 /1 200"]);
 }
+
+/// The log of the moved file is still at its old path, with rows that are only there.
+#[test]
+fn a_file_that_another_pool_has_open_is_not_opened_at_a_new_path() {
+    let (one, two) = (without_create(), without_create());
+    let mut handler = one.handler();
+    assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
+    let mut other = two.handler();
+    assert_eq!(serve(&mut other, [hit(2)]), ["ok 2"]);
+    remove(&two.path());
+    fs::rename(one.path(), two.path()).unwrap();
+    let is_refused = |handler: &mut SqliteHandler, id| {
+        let answers = serve(handler, [hit(id)]);
+        assert!(answers[0].starts_with("!database "), "{id}: {answers:?}");
+    };
+    is_refused(&mut other, 3);
+    is_refused(&mut other, 4);
+    // This closes the connection that had the file open.
+    is_refused(&mut handler, 5);
+    is_refused(&mut other, 7);
+    fs::rename(two.path(), one.path()).unwrap();
+    assert_eq!(serve(&mut handler, [hit(6)]), ["ok 6"]);
+    assert_eq!(one.rows(), ["1 /1 200", "6 /6 200"]);
+}
