@@ -224,6 +224,8 @@ pub fn check_date(text: &[u8]) -> Result<(), Mismatch> {
 pub fn check_time(text: &[u8], digits: u32, may_have_zone: bool) -> Result<(), Mismatch> {
     /// Three digits for hours, two each for minutes and seconds.
     const DIGITS_MAX: usize = 7;
+    /// MySQL and MariaDB read fewer digits as seconds, or minutes and seconds; PostgreSQL reads hours.
+    const DIGITS_MIN: usize = 6;
     let not = if may_have_zone { NOT_ZONED } else { NOT_TIME };
     let text = trimmed(text).ok_or(not)?;
     if text.eq_ignore_ascii_case("now") {
@@ -232,7 +234,9 @@ pub fn check_time(text: &[u8], digits: u32, may_have_zone: bool) -> Result<(), M
     let text = text.strip_prefix(['T', 't', '-']).unwrap_or(text);
     let end = text.find(|it: char| !it.is_ascii_digit() && !matches!(it, ':' | '.'));
     let (time, zone) = text.split_at(end.unwrap_or(text.len()));
-    let is_time = matches!(leading_digits(time).0.len(), 1..=DIGITS_MAX);
+    let is_bare = !may_have_zone && zone.is_empty() && !time.contains(':');
+    let digits_min = if is_bare { DIGITS_MIN } else { 1 };
+    let is_time = (digits_min..=DIGITS_MAX).contains(&leading_digits(time).0.len());
     let is_known = match Zone::of(zone) {
         None => false,
         Some(Zone::Ahead(_)) => may_have_zone,
@@ -382,6 +386,13 @@ mod tests {
             ("101112.5", false, true),
             ("10:00 pm", false, true),
             ("now", false, true),
+            ("101112", false, true),
+            // MySQL and MariaDB read seconds, PostgreSQL hours.
+            ("12", false, false),
+            ("-12", false, false),
+            ("1011", false, false),
+            ("12.5", false, false),
+            ("1112", true, true),
             ("10:00:00.55", false, false),
             ("10:00:00+05", false, false),
             ("10:00:00Z", false, false),
