@@ -15,6 +15,6 @@ mod read;
 mod walk;
 
 pub use ownership::{check_author, check_mode, is_public};
-pub use protected::protected;
+pub use protected::{open_given, protected, protected_directory, read_protected};
 pub use read::{READ_BYTES_MAX, read};
 pub use walk::{Place, walk};

@@ -9,7 +9,14 @@ use std::os::unix::fs::MetadataExt;
 /// # Errors
 /// Returns the reason: the file belongs to another user, or its mode lets other users write it.
 pub fn check_author(found: &Metadata) -> io::Result<()> {
-    check(found.uid(), found.mode(), Some(rustix::process::geteuid().as_raw()))
+    check_author_unless(0o022, found)
+}
+
+/// Checks that only root and the user of this process can have written a file. `others`: the mode bits that let other
+/// users write it.
+pub(crate) fn check_author_unless(others: u32, found: &Metadata) -> io::Result<()> {
+    let user = rustix::process::geteuid().as_raw();
+    check(found.uid(), found.mode() & (others | !0o022), Some(user))
 }
 
 /// Checks that only root and the owner of a file can have written it.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::walk::walk;
+use crate::walk::{Place, walk};
 
 /// The maximum size of such a file in bytes: 16 MiB.
 pub const READ_BYTES_MAX: u64 = 16 << 20;
@@ -18,7 +18,11 @@ pub const READ_BYTES_MAX: u64 = 16 << 20;
 /// Returns the errors of [`walk`], and an error if the file does not exist, may not be read, is not a regular file, has
 /// no data at the moment, or is larger than [`READ_BYTES_MAX`].
 pub fn read(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
-    let place = walk(path)?;
+    read_at(&walk(path)?)
+}
+
+/// Reads the regular file at a place.
+pub(crate) fn read_at(place: &Place) -> io::Result<(Vec<u8>, Metadata)> {
     // Opening a device can have side effects, so the file is checked before. The open file is checked again, because it
     // may be another file.
     regular(place.open(OFlags::PATH, Mode::empty())?)?;

@@ -8,7 +8,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{
-    FileType, Mode, OFlags, PROC_SUPER_MAGIC, fstat, fstatfs, open, openat, readlinkat,
+    FileType, Mode, OFlags, PROC_SUPER_MAGIC, StatVfsMountFlags, fstat, fstatfs, fstatvfs, open,
+    openat, readlinkat,
 };
 
 /// The maximum number of links on one path, as in the kernel.
@@ -58,6 +59,11 @@ impl Place {
 /// Returns an error if another user can have created a link on the path, or if the path has the form of a directory.
 /// Otherwise the errors of open(2).
 pub fn walk(path: &Path) -> io::Result<Place> {
+    walk_unless(0o022, path)
+}
+
+/// Resolves a path. `others`: the mode bits of a directory that let other users create links in it.
+pub(crate) fn walk_unless(others: u32, path: &Path) -> io::Result<Place> {
     let mut folder = OwnedFd::from(File::open(".")?);
     let mut real = PathBuf::new();
     let mut steps = steps(path);
@@ -87,7 +93,7 @@ pub fn walk(path: &Path) -> io::Result<Place> {
                 Err(error) => Err(error.into()),
             };
         }
-        check_link(&folder, &step)?;
+        check_link(&folder, &step, others)?;
         if is_last && is_proc(&folder)? {
             real.push(&step);
             return Ok(Place { folder, name: step, path: real, is_open_file: true });
@@ -109,12 +115,13 @@ fn steps(path: &Path) -> Vec<OsString> {
 }
 
 /// Checks that only root and this user can have created a link in this directory: by the owner and the mode of the
-/// directory, and by the owner of the link if the directory has the sticky bit.
-fn check_link(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
+/// directory, and by the owner of the link if the directory has the sticky bit. On a read-only mount, nobody can create
+/// one: the volumes of a container often are such mounts, with directories that every user could write to.
+fn check_link(folder: &OwnedFd, name: &OsStr, others: u32) -> io::Result<()> {
     let ours = [0, rustix::process::geteuid().as_raw()];
     let directory = fstat(folder)?;
     let link = fstat(openat(folder, name, FOLDER, Mode::empty())?)?;
-    let is_private = directory.st_mode & 0o022 == 0;
+    let is_private = directory.st_mode & others == 0 || is_read_only(folder)?;
     let is_sticky = directory.st_mode & 0o1000 != 0;
     let is_own = ours.contains(&link.st_uid);
     if ours.contains(&directory.st_uid) && (is_private || is_sticky && is_own) {
@@ -122,6 +129,11 @@ fn check_link(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
     }
     let text = format!("`{}` is a symbolic link that another user can change", name.display());
     Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
+}
+
+/// Whether the file is on a mount that is read-only.
+pub(crate) fn is_read_only(file: &impl AsFd) -> io::Result<bool> {
+    Ok(fstatvfs(file)?.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
 fn is_proc(folder: &impl AsFd) -> io::Result<bool> {

@@ -143,6 +143,13 @@ impl Diagnostics {
     }
 }
 
+impl Diagnostic {
+    /// Whether the error has a line in its file. It has none if the file could not be read.
+    pub(crate) const fn is_located(&self) -> bool {
+        !self.unreadable
+    }
+}
+
 impl<'a> IntoIterator for &'a Diagnostics {
     type Item = &'a Diagnostic;
     type IntoIter = std::slice::Iter<'a, Diagnostic>;

@@ -16,12 +16,17 @@ use crate::tree::{self, Node, Raw};
 /// The maximum number of files of one configuration.
 const FILES_MAX: usize = 1000;
 
+type Read = fn(&Path) -> Result<Source, Diagnostics>;
+
+/// The suggested fix if other users can change what is included.
+const PRIVATE: &str =
+    "root and the daemon's user must be the only ones who can create files in this directory";
+
+/// The maximum size of all files of one configuration together, in bytes.
+const BYTES_MAX: usize = 16 << 20;
+
 /// Adds the files that the file at `path` includes. `read` reads one file.
-pub(crate) fn included(
-    path: &Path,
-    source: &Source,
-    read: impl Fn(&Path) -> Result<Source, Diagnostics>,
-) -> Sources {
+pub(crate) fn included(path: &Path, source: &Source, read: Read) -> Sources {
     let mut sources = Sources::including(source);
     let (table, _) = tree::read(&source.text);
     let Some(entry) = table.into_iter().find(|entry| entry.key == INCLUDE) else { return sources };
@@ -31,17 +36,12 @@ pub(crate) fn included(
         _ => vec![entry.node],
     };
     for pattern in patterns {
-        add(&mut sources, folder, &pattern, &read);
+        add(&mut sources, folder, &pattern, read);
     }
     sources
 }
 
-fn add(
-    sources: &mut Sources,
-    folder: &Path,
-    pattern: &Node,
-    read: impl Fn(&Path) -> Result<Source, Diagnostics>,
-) {
+fn add(sources: &mut Sources, folder: &Path, pattern: &Node, read: Read) {
     let place = pattern.span.clone();
     let Raw::Text(text) = &pattern.raw else {
         let message = format!("`{INCLUDE}` cannot be {}", pattern.raw.title());
@@ -52,9 +52,10 @@ fn add(
         Ok(files) => files,
         Err(why) => {
             let message = format!("`{text}` cannot be included: {why}");
-            return sources.fault(
-                Fault::at(place, message).suggestion("check the path; it is relative to this file"),
-            );
+            return sources.fault(Fault::at(place, message).suggestion(match why.kind() {
+                io::ErrorKind::PermissionDenied => PRIVATE,
+                _ => "check the path; it is relative to this file",
+            }));
         }
     };
     for file in files {
@@ -63,11 +64,25 @@ fn add(
             return sources.fault(Fault::at(place, message).suggestion("check the pattern"));
         }
         match read(&file) {
+            Ok(source) if sources.text().len() + source.text.len() > BYTES_MAX => {
+                let most = BYTES_MAX >> 20;
+                let message =
+                    format!("{}: the files have more than {most} MiB together", file.display());
+                return sources.fault(Fault::at(place, message).suggestion("check the pattern"));
+            }
             Ok(source) => sources.add(&source),
             Err(errors) => {
-                let why = errors.iter().next().map(|error| error.message.clone());
-                let message = format!("{}: {}", file.display(), why.unwrap_or_default());
-                sources.fault(Fault::at(place.clone(), message).suggestion("correct this file"));
+                for error in &errors {
+                    let name = file.display();
+                    let message = match error.is_located() {
+                        true => {
+                            format!("{name}:{}:{}: {}", error.line, error.column, error.message)
+                        }
+                        false => format!("{name}: {}", error.message),
+                    };
+                    let suggestion = error.suggestion.as_deref().unwrap_or("correct this file");
+                    sources.fault(Fault::at(place.clone(), message).suggestion(suggestion));
+                }
             }
         }
     }
@@ -86,6 +101,7 @@ fn matching(folder: &Path, pattern: &str) -> io::Result<Vec<PathBuf>> {
         return std::fs::metadata(&whole).map(|_| vec![whole]);
     }
     let listed = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    paths::protected_directory(listed)?;
     let mut files = Vec::new();
     for entry in std::fs::read_dir(listed)? {
         let found = entry?.file_name();
@@ -98,15 +114,56 @@ fn matching(folder: &Path, pattern: &str) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Whether a name matches a pattern in which `*` matches any characters.
+/// Whether a name matches a pattern in which `*` matches any characters. The time is at most the product of the two
+/// lengths: the part after a `*` is placed at its first match, and only the last `*` is tried at later positions.
 fn fits(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == name,
-        Some((before, after)) => name.strip_prefix(before).is_some_and(|rest| {
-            rest.char_indices()
-                .map(|(at, _)| at)
-                .chain([rest.len()])
-                .any(|at| fits(after, &rest[at..]))
-        }),
+    let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
+    let (mut at, mut of_name) = (0, 0);
+    // The position after the last `*`, and the position of the name up to which it matches.
+    let mut star = None;
+    while of_name < name.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                at += 1;
+                star = Some((at, of_name));
+            }
+            Some(byte) if *byte == name[of_name] => (at, of_name) = (at + 1, of_name + 1),
+            _ => {
+                let Some((after, matched)) = star else { return false };
+                star = Some((after, matched + 1));
+                (at, of_name) = (after, matched + 1);
+            }
+        }
+    }
+    pattern[at..].iter().all(|byte| *byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_matches_any_characters() {
+        for (pattern, name, matches) in [
+            ("*", "", true),
+            ("*", "a", true),
+            ("*.toml", "a.toml", true),
+            ("*.toml", ".toml.toml", true),
+            ("*.toml", "a.toml.bak", false),
+            ("a*b*c", "aXbXbXc", true),
+            ("a*b*c", "aXcXb", false),
+            ("ab*ba", "aba", false),
+            ("a", "ab", false),
+            ("é*", "é1", true),
+        ] {
+            assert_eq!(fits(pattern, name), matches, "{pattern} {name}");
+        }
+    }
+
+    /// With exponential time this would not end.
+    #[test]
+    fn a_pattern_with_many_stars_is_matched_quickly() {
+        let pattern = format!("{}b", "*a".repeat(100));
+        assert!(!fits(&pattern, &"a".repeat(255)));
     }
 }

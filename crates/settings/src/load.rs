@@ -3,9 +3,8 @@
 //! What it is: the only module of this crate that opens a file. What it depends on: paths and bytes. What it must never
 //! depend on: the content of the file.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rustix::fs::OFlags;
@@ -36,8 +35,8 @@ pub fn load(path: &Path) -> Result<Configuration, Diagnostics> {
 ///
 /// Returns an error if the file is missing, unreadable, too large or not UTF-8.
 pub fn source(path: &Path) -> Result<Sources, Diagnostics> {
-    let source = source_of(path, File::open(path))?;
-    Ok(included(path, &source, regular))
+    let source = source_of(path, paths::open_given(path, OFlags::empty()))?;
+    Ok(included(path, &source, included_source))
 }
 
 /// Reads the files of a running daemon again. This must not block: a pipe that the settings were read from at startup
@@ -48,7 +47,7 @@ pub fn source(path: &Path) -> Result<Sources, Diagnostics> {
 /// Returns the errors of [`source`], and an error if the path is not a regular file.
 pub fn reread_source(path: &Path) -> Result<Sources, Diagnostics> {
     let source = regular(path)?;
-    Ok(included(path, &source, regular))
+    Ok(included(path, &source, included_source))
 }
 
 /// Reads a regular file without blocking.
@@ -77,8 +76,17 @@ fn regular(path: &Path) -> Result<Source, Diagnostics> {
 /// Opens a file for reading. Neither opening nor reading blocks: a pipe would block until a writer opens it, and some
 /// files of the kernel, such as `/proc/kmsg`, until there is new data.
 fn open_without_waiting(path: &Path) -> std::io::Result<File> {
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
-    OpenOptions::new().read(true).custom_flags(flags).open(path)
+    paths::open_given(path, OFlags::NONBLOCK | OFlags::NOCTTY)
+}
+
+/// Reads an included file.
+fn included_source(path: &Path) -> Result<Source, Diagnostics> {
+    let name = path.display().to_string();
+    let bytes = paths::read_protected(path).map_err(|error| {
+        let message = format!("the file cannot be included: {error}");
+        Diagnostics::unreadable(&name, message, suggestion(&error).to_owned())
+    })?;
+    text_of(name, bytes)
 }
 
 fn clarify_error(error: std::io::Error) -> std::io::Error {
@@ -97,6 +105,10 @@ fn source_of(path: &Path, opened: std::io::Result<File>) -> Result<Source, Diagn
         let message = format!("the configuration file cannot be read: {error}");
         Diagnostics::unreadable(&name, message, suggestion(&error).to_owned())
     })?;
+    text_of(name, bytes)
+}
+
+fn text_of(name: String, bytes: Vec<u8>) -> Result<Source, Diagnostics> {
     if bytes.len() as u64 > FILE_BYTES_MAX {
         let message = format!("the configuration file is larger than {FILE_BYTES_MAX} bytes");
         return Err(Diagnostics::unreadable(&name, message, "is this the right file?".into()));
@@ -125,6 +137,10 @@ fn read(file: File) -> std::io::Result<Vec<u8>> {
 fn suggestion(error: &std::io::Error) -> &'static str {
     match error.kind() {
         std::io::ErrorKind::NotFound => "check the path; it is relative to the current folder",
+        // An error without a number is one of crate `paths`, which contains the fix.
+        std::io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
+            "root and the daemon's user must be the only ones who can change it and its directory"
+        }
         std::io::ErrorKind::PermissionDenied => "allow the daemon's user to read it",
         std::io::ErrorKind::IsADirectory => "name the file in it",
         _ => "check that it is a file that can be read",

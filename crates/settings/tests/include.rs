@@ -1,6 +1,7 @@
 //! Configurations of several files.
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use settings::{Configuration, Diagnostics, load};
@@ -109,7 +110,7 @@ fn what_cannot_be_included_is_said_where_it_is_named() {
     for (wrong, message) in [
         ("\"conf.d/none.toml\"", "`conf.d/none.toml` cannot be included: No such file"),
         ("\"*/a.toml\"", "`*/a.toml` cannot be included: `*` stands only in the last part"),
-        ("\"conf.d\"", "conf.d: the configuration"),
+        ("\"conf.d\"", "conf.d: the file cannot be included: it is not a regular file"),
         ("5", "`include` cannot be a whole number"),
     ] {
         let main = format!("include = {wrong}\n{A}");
@@ -121,6 +122,74 @@ fn what_cannot_be_included_is_said_where_it_is_named() {
     let text = settings::Source { name: "text".to_owned(), text: MAIN.to_owned() };
     let errors = settings::parse(&text, &|_| None).expect_err("there is no file");
     assert!(errors.iter().any(|it| it.message.contains("includes nothing")), "{errors}");
+}
+
+/// Another user who can create a file in the directory must not configure the daemon.
+#[test]
+fn files_that_another_user_can_have_written_are_not_included() {
+    let is_root = fs::metadata("/proc/self").is_ok_and(|found| found.uid() == 0);
+    for mode in [0o777, 0o1777] {
+        let (folder, main) = folder(&[("roadstead.toml", MAIN), ("conf.d/a.toml", A)]);
+        let directory = folder.path().join("conf.d");
+        fs::set_permissions(&directory, fs::Permissions::from_mode(mode)).expect("a mode");
+        let errors = load(&main).expect_err("others can write").to_string();
+        let named = format!("`{}` ", directory.display());
+        assert!(errors.contains(&named) && errors.contains("chmod"), "{errors}");
+        assert!(errors.contains("roadstead.toml:1:11"), "{errors}");
+    }
+    let (folder, main) = folder(&[("roadstead.toml", MAIN), ("conf.d/a.toml", A)]);
+    let file = folder.path().join("conf.d/a.toml");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).expect("a mode");
+    let errors = load(&main).expect_err("others can write").to_string();
+    assert!(errors.contains("a.toml: ") && errors.contains("mode 0666"), "{errors}");
+    if !is_root {
+        return;
+    }
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("a mode");
+    chown(&file, Some(65534), None).expect("an owner");
+    for read in [load, |main: &Path| settings::reread_source(main).and_then(|it| parse(&it))] {
+        let errors = read(&main).expect_err("of another user").to_string();
+        assert!(
+            errors.contains("a.toml: ") && errors.contains("belongs to user 65534"),
+            "{errors}"
+        );
+    }
+    chown(&file, Some(0), None).expect("an owner");
+    chown(&main, Some(65534), None).expect("an owner");
+    assert!(load(&main).is_ok());
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).expect("a mode");
+    let errors = load(&main).expect_err("of another user").to_string();
+    assert!(errors.contains("roadstead.toml") && errors.contains("user 65534"), "{errors}");
+}
+
+fn parse(sources: &settings::Sources) -> Result<Configuration, Diagnostics> {
+    settings::parse(sources, &|_| None)
+}
+
+#[test]
+fn an_included_file_that_is_no_text_file_is_an_error_with_its_location() {
+    let (folder, main) = folder(&[("roadstead.toml", MAIN), ("conf.d/a.toml", A)]);
+    let file = folder.path().join("conf.d/a.toml");
+    fs::write(&file, b"# a\n# \xc3\xa4 \xff\n").expect("it can be written");
+    let errors = load(&main).expect_err("no text");
+    let errors = errors.iter().map(|it| it.message.as_str()).collect::<Vec<_>>().join("\n");
+    assert!(errors.contains("conf.d/a.toml:2:5: this is not UTF-8"), "{errors}");
+    fs::remove_file(&file).expect("it is removed");
+    let made = std::process::Command::new("mkfifo").arg(&file).status().expect("mkfifo");
+    assert!(made.success());
+    let errors = load(&main).expect_err("a pipe").to_string();
+    assert!(errors.contains("it is not a regular file") && !errors.contains("again"), "{errors}");
+}
+
+#[test]
+fn all_files_together_have_a_maximum_size() {
+    let (folder, main) = folder(&[("roadstead.toml", MAIN), ("conf.d/a.toml", A)]);
+    for name in ["b", "c", "d", "e", "f"] {
+        let path = folder.path().join(format!("conf.d/{name}.toml"));
+        fs::write(path, format!("#{}\n", "x".repeat(4_000_000))).expect("it can be written");
+    }
+    let errors = load(&main).expect_err("too large").to_string();
+    assert!(errors.contains("f.toml: the files have more than 16 MiB together"), "{errors}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("exchange", &["block", "fields"]),
     ("elastic", &[]),
     ("route", &["fields"]),
-    ("settings", &["exchange", "route"]),
+    ("settings", &["exchange", "paths", "route"]),
     ("event", &["block"]),
     ("listeners", &[]),
     ("paths", &[]),
