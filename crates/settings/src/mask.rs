@@ -8,6 +8,8 @@
 //! The running time is linear in the length of a text with any content, because the text may come from an untrusted
 //! author.
 
+mod target;
+
 use std::ops::Range;
 
 use crate::options::Shows;
@@ -278,7 +280,7 @@ impl Scan<'_> {
         now.name_begin = may_go_on.then_some(begin);
         // After a hidden value, text that looks like a name may be a part of the value.
         let is_value = now.is_value && !now.may_be_name && now.shows != Shows::Whole;
-        let mut from = None;
+        let (mut from, mut in_target) = (None, Vec::new());
         if behind == Some('=') && !is_value {
             let name = &self.text[begin..next];
             (now.shows, now.is_table) = shows(name, self.is_command);
@@ -286,14 +288,21 @@ impl Scan<'_> {
         } else if now.is_value {
             let in_table = self.in_table || now.table > 0;
             let shows = if in_table { Shows::Place } else { now.shows };
-            from = hidden_from(shows, value, now.has_word);
+            if shows == Shows::Target && !now.has_word {
+                in_target = target::hidden(value);
+            } else {
+                from = hidden_from(shows, value, now.has_word);
+            }
             let is_cut = inner.start > at && inner.end == next;
-            (now.has_word, now.is_cut) = (true, now.is_cut || is_cut && from.is_some());
+            (now.has_word, now.is_cut) =
+                (true, now.is_cut || is_cut && (from.is_some() || !in_target.is_empty()));
         } else if !(in_comment || self.in_header || self.is_command || may_go_on) {
             // The meaning of the word is unknown. Only the name of an option without its value is shown.
             from = (!now.may_be_name || !options::is_name(value)).then_some(0);
         }
         self.hidden.extend(from.map(|from| inner.start + from..inner.end));
+        let in_text = |part: Range<usize>| inner.start + part.start..inner.start + part.end;
+        self.hidden.extend(in_target.into_iter().map(in_text));
         self.now.may_be_name = false;
         resume
     }
@@ -309,10 +318,16 @@ fn hidden_from(shows: Shows, value: &str, is_later: bool) -> Option<usize> {
         Shows::Place | Shows::Program if is_place => None,
         Shows::Program if !is_later => value.find(char::is_whitespace),
         Shows::Path if !is_later => value.find('?').map(|at| at + 1),
-        // A password in a valid address is found at any position.
-        Shows::Target if !is_later => (value.contains('@') && !value.contains("://")).then_some(0),
         Shows::Place | Shows::Program | Shows::Path | Shows::Target | Shows::Nothing => Some(0),
     }
+}
+
+/// Returns the address of a database with the parts masked that may be a password. `word` may be in quotes.
+pub(crate) fn target(word: &str) -> String {
+    let quotes = word.len() - word.trim_start_matches(['"', '\'']).len();
+    let inner = target::hidden(word[quotes..].trim_end_matches(['"', '\'']));
+    let parts = inner.into_iter().map(|part| part.start + quotes..part.end + quotes);
+    blank(word, parts.collect())
 }
 
 fn is_variable(name: &str) -> bool {
@@ -497,6 +512,31 @@ mod tests {
         ];
         let last = cases.map(|(text, _)| source(text).rsplit('\n').next().unwrap().to_owned());
         assert_eq!(last, cases.map(|(_, shown)| shown));
+    }
+
+    #[test]
+    fn a_password_in_the_address_of_a_database_is_hidden() {
+        for (value, shown) in [
+            ("postgres://u@h:5432/d", "postgres://u@h:5432/d"),
+            ("postgres://u:a'b <c>`d@h/d", "postgres://u:*********@h/d"),
+            ("postgres://u:a@b/c:d@h/d", "postgres://u:*******@h/d"),
+            ("postgres://u:a?b@h/d", "postgres://u:*******"),
+            ("postgres://u@h/d?x=HUSH", "postgres://u@h/d?******"),
+            ("postgres://u:HUSH", "postgres://u:****"),
+            ("postgres:HUSH@h/d", "*****************"),
+            ("postgres:/u:HUSH@h/d", "********************"),
+            ("postgres:/u:HUSH", "postgres:*******"),
+            ("postgres://u\\u003aHUSH@h/d", "postgres:*****************"),
+            ("HUSH@h/d", "********"),
+            ("sqlite:/a b.db", "sqlite:/a b.db"),
+            ("hits.db", "hits.db"),
+        ] {
+            assert_eq!(target(value), shown);
+            assert_eq!(
+                source(&format!("database = \"{value}\"")),
+                format!("database = \"{shown}\"")
+            );
+        }
     }
 
     #[test]

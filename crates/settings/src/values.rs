@@ -114,7 +114,8 @@ pub(crate) fn target(text: &str) -> Result<Target, Bad> {
         Some(("sqlite", path)) => Ok(Target::Sqlite(PathBuf::from(path))),
         Some(("postgres", rest)) => server("postgres", rest, 5432).map(Target::Postgres),
         Some(("mysql", rest)) => server("mysql", rest, 3306).map(Target::Mysql),
-        Some((scheme, rest)) => {
+        // The text may be a password, so only what cannot contain one is repeated.
+        Some((scheme, rest)) if scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
             let bad = Bad::because(format!("names the unknown database `{scheme}`"));
             let known = match scheme {
                 "postgresql" | "pg" => Some("postgres"),
@@ -122,14 +123,27 @@ pub(crate) fn target(text: &str) -> Result<Target, Bad> {
                 _ => crate::nearest::nearest(scheme, DATABASES),
             };
             Err(match known {
-                Some(known) => bad.suggestion(format!("write \"{known}:{rest}\"")),
+                Some("sqlite") if !rest.contains(['@', '?', ':']) => {
+                    bad.suggestion(format!("write \"sqlite:{rest}\""))
+                }
+                Some("sqlite") => bad.suggestion("write \"sqlite:PATH\""),
+                Some(known) => bad.suggestion(format!("write \"{known}://USER@HOST/DATABASE\"")),
                 None => bad,
             })
         }
         None if text.is_empty() => Err(Bad::because("is empty")),
-        None => Err(Bad::because("does not say which database it is")
-            .suggestion(format!("write \"sqlite:{text}\""))),
+        None if !text.contains(['@', '?']) => {
+            Err(Bad::because("does not say which database it is")
+                .suggestion(format!("write \"sqlite:{text}\"")))
+        }
+        Some(_) | None => Err(Bad::because("does not say which database it is")
+            .suggestion("write \"sqlite:PATH\" or \"postgres://USER@HOST/DATABASE\"")),
     }
+}
+
+/// Whether this is, or is meant to be, the prefix of the path of an SQLite file.
+pub(crate) fn is_sqlite(scheme: &str) -> bool {
+    scheme == "sqlite" || crate::nearest::nearest(scheme, DATABASES) == Some("sqlite")
 }
 
 /// Parses `//USER@HOST:PORT/DATABASE`, or `//USER@/DATABASE?socket=PATH`.
@@ -143,7 +157,7 @@ fn server(scheme: &str, text: &str, default_port: u16) -> Result<ServerTarget, B
         Some((rest, option)) => match option.strip_prefix("socket=") {
             Some(path) if path.starts_with('/') => (rest, Some(path)),
             _ => {
-                let why = format!("has the unknown option `?{option}`");
+                let why = "has an unknown option behind `?`";
                 let suggestion = "only \"?socket=/path\" is known; others stand beside `database`";
                 return Err(Bad::because(why).suggestion(suggestion));
             }
@@ -158,17 +172,20 @@ fn server(scheme: &str, text: &str, default_port: u16) -> Result<ServerTarget, B
     };
     if let Some((user, _)) = user.split_once(':') {
         let why = "has a password in it, which does not belong into a configuration";
-        let suggestion = format!(
-            "write \"{scheme}://{user}@{place}/{database}\" and `password = \"env:NAME\"` or \
-             `\"file:PATH\"`"
-        );
+        // With a second `@` or a `?`, any part of the text may be a part of the password.
+        let address = match text.matches(['@', '?']).count() {
+            1 => format!("{scheme}://{user}@{place}/{database}"),
+            _ => format!("{scheme}://USER@HOST/DATABASE"),
+        };
+        let suggestion =
+            format!("write \"{address}\" and `password = \"env:NAME\"` or `\"file:PATH\"`");
         return Err(Bad::because(why).suggestion(suggestion));
     }
     let (host, port) = match place.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => {
             let number = port.parse::<u16>().ok().filter(|port| *port > 0);
-            let why = || format!("has the port `{port}`, which is not a number from 1 to 65535");
-            (host, number.ok_or_else(|| Bad::because(why()))?)
+            let why = "has a port that is not a number from 1 to 65535";
+            (host, number.ok_or_else(|| Bad::because(why))?)
         }
         _ => (place, default_port),
     };
@@ -288,8 +305,8 @@ mod tests {
             ("postgres://me@/hits", "does not say where the server is"),
             ("postgres://me@host", "names no database of the server"),
             ("mysql://host/hits", "names no user"),
-            ("mysql://me@host:0/hits", "has the port `0`, which is not a number from 1 to 65535"),
-            ("mysql://me@host/hits?ssl=1", "has the unknown option `?ssl=1`"),
+            ("mysql://me@host:0/hits", "has a port that is not a number from 1 to 65535"),
+            ("mysql://me@host/hits?ssl=1", "has an unknown option behind `?`"),
         ] {
             assert_eq!(target(text).unwrap_err().why, why, "{text}");
         }

@@ -3,11 +3,13 @@
 //! What it is: for each kind of option the allowed values in the tree, and the fault for any other value. What it
 //! depends on: kinds and nodes. What it must never depend on: other options.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use super::report::{Walk, list, shown, with_suggestion};
 use crate::fault::Fault;
 use crate::foreign;
+use crate::mask;
 use crate::model::Processors;
 use crate::nearest::nearest;
 use crate::options::{Kind, Opt, Shorthand, Value};
@@ -401,7 +403,12 @@ const fn can_be_off(kind: &Kind) -> bool {
 
 fn refuse(walk: &mut Walk<'_>, option: &Opt, entry: &Entry, bad: Bad) -> Option<Value> {
     let word = walk.text.get(entry.node.span.clone()).unwrap_or_default();
-    let message = format!("`{}` = {} {}", option.name, shown_value(word), bad.why);
+    // It is masked before it is shortened: a part of a password cannot be found later.
+    let word = match option.kind {
+        Kind::Target => Cow::Owned(mask::target(word)),
+        _ => Cow::Borrowed(word),
+    };
+    let message = format!("`{}` = {} {}", option.name, shown_value(&word), bad.why);
     let fault = Fault::at(entry.node.span.clone(), message)
         .expected(format!("expected {}", expectation(&option.kind)));
     walk.faults.push(with_suggestion(fault, bad.suggestion));
@@ -455,7 +462,6 @@ fn suggest_value(walk: &Walk<'_>, option: &Opt, entry: &Entry) -> Option<String>
             | Kind::Template
             | Kind::Address
             | Kind::Server
-            | Kind::Target
             | Kind::Secret
             | Kind::Key
             | Kind::Percent,
@@ -464,6 +470,7 @@ fn suggest_value(walk: &Walk<'_>, option: &Opt, entry: &Entry) -> Option<String>
             [Node { raw: Raw::Text(text), .. }] => quote(text),
             _ => return None,
         },
+        (Kind::Target, Raw::List(items)) if items.len() == 1 => "\"...\"".to_owned(),
         _ => return None,
     };
     Some(format!("write `{} = {meant}`", option.name))

@@ -69,9 +69,55 @@ fn databases_are_named_with_their_kind() {
         ("sqlite:", "has no path", "write \"sqlite:hits.db\""),
     ];
     for (target, why, suggestion) in cases {
-        let message = format!("`database` = \"{target}\" {why}");
+        // What follows a prefix other than `sqlite:` may be a password.
+        let shown = target.replace("oracle:x", "oracle:*").replace("postgres:x", "postgres:*");
+        let message = format!("`database` = \"{shown}\" {why}");
         says((only(&text(target)), 4), 12, &format!("\"{target}\""), &message, suggestion);
     }
+}
+
+/// With each character in the password, in each kind of text, and with what may follow in a file.
+#[test]
+fn no_error_shows_a_password_in_the_address_of_a_database() {
+    let mut count = 0;
+    for c in (' '..='~').map(String::from).chain(["\\\"".to_owned(), "\\u0041".to_owned()]) {
+        for password in [format!("HUNTER2{c}SECRET2"), format!("HUNTER2{c}"), format!("{c}SECRET2")]
+        {
+            for address in [
+                format!("postgres://u:{password}@h/d"),
+                format!("mysql://u:{password}@h:3306/d"),
+                format!("postgres://u:x{}{password}@h/d", "x".repeat(40)),
+                format!("mysql://u@h/d?password={password}"),
+                format!("mysql://u@h/d?x&y={password}"),
+                format!("mariadb://u:{password}@h/d"),
+                format!("postgres:/u:{password}@h/d"),
+                format!("postgres:{password}@h/d"),
+                format!("pg:{password}@h/d"),
+            ] {
+                for value in [
+                    format!("\"{address}\""),
+                    format!("'{address}'"),
+                    format!("\"\"\"{address}\"\"\""),
+                    format!("[\"{address}\"]"),
+                    address.clone(),
+                ] {
+                    let text = format!("{POOL}[pool.store]\ndatabase = {value}\n{INSERT}");
+                    let source = Source { name: "x.toml".into(), text };
+                    let Err(errors) = parse(&source, &|_| None) else { continue };
+                    let mut shown = errors.to_string();
+                    for error in &errors {
+                        shown.push_str(&error.message);
+                        shown.extend(error.expected.as_deref());
+                        shown.extend(error.suggestion.as_deref());
+                    }
+                    let leaks = shown.contains("HUNTER2") || shown.contains("SECRET2");
+                    assert!(!leaks, "{value}\n{shown}");
+                    count += 1;
+                }
+            }
+        }
+    }
+    assert!(count > 10_000, "{count}");
 }
 
 /// Otherwise `ctl dead retry` would store the rows of one pool in the table of the other.
