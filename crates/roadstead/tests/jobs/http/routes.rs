@@ -372,7 +372,7 @@ fn what_replies_get_is_got_by_answers_of_ours_too() {
         [pool.down]
         servers = ["unix:{down}"]
         queue = {{ timeout = "10ms" }}
-        [pool.sorry]
+        [pool.fallback]
         servers = ["unix:{down}"]
         fallback = {{ line = "later" }}
         [pool.rows]
