@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use exchange::visible;
 use serde_json::Value;
 use settings::{Address, Configuration};
 
@@ -49,13 +50,14 @@ pub fn compare(
     };
     let text = String::from_utf8_lossy(&said.body).trim_end().to_owned();
     if said.status != 200 {
+        let text = visible(&text);
         let unknown =
             format!("the running daemon ({address}) does not say what a reload would do: {text}");
         return if admin.is_some() { Err(unknown) } else { Ok(Some(unknown)) };
     }
     let answer: Value = serde_json::from_str(&text)
         .map_err(|_| format!("{address} is not the admin address of a roadstead"))?;
-    Ok(Some(told(file, &address, &answer)))
+    Ok(Some(visible(&told(file, &address, &answer)).into_owned()))
 }
 
 /// Returns whether a daemon can be reached at this configured address.
@@ -79,7 +81,8 @@ fn is_local(listen: &Address) -> bool {
     }
 }
 
-/// Returns the answer of the daemon as a message for the operator.
+/// Returns the answer of the daemon as a message for the operator. Another user may have sent it, so control characters
+/// and invisible characters are escaped.
 fn told(file: &Path, address: &str, answer: &Value) -> String {
     let daemon = format!("the running daemon ({address})");
     let serves = answer["file"].as_str().unwrap_or_default();
@@ -98,5 +101,54 @@ fn told(file: &Path, address: &str, answer: &Value) -> String {
             )
         }
         (false, _) => format!("a reload of {daemon} would be rejected:\n{}", messages.join("\n")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn the_texts_of_another_daemon_are_escaped() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let text =
+            "[listener.main]\nlisten = \":7000\"\npool = \"a\"\n[pool.a]\nprogram = [\"cat\"]\n";
+        let source = settings::Source { name: "x.toml".to_owned(), text: text.to_owned() };
+        let configuration = settings::parse(&source, &|_| None).expect("it is right");
+        let file = folder.path().join("x.toml");
+        std::fs::write(&file, text).expect("it is written");
+        let here = serde_json::json!(std::fs::canonicalize(&file).expect("it exists"));
+        for (status, body) in [
+            ("200 OK", r#"{"file":"/\u001b[2J"}"#.to_owned()),
+            (
+                "200 OK",
+                format!(r#"{{"file":{here},"needs_restart":true,"messages":["\u001b[2J"]}}"#),
+            ),
+            ("200 OK", format!(r#"{{"file":{here},"messages":["\u202e"]}}"#)),
+            ("500 No", "\u{1b}[2J".to_owned()),
+        ] {
+            let path = folder.path().join("admin");
+            let listener = UnixListener::bind(&path).expect("a socket");
+            let reply = format!(
+                "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                body.len()
+            );
+            let answers = std::thread::spawn(move || {
+                let (mut client, _) = listener.accept().expect("a client");
+                let mut head = [0; 1024];
+                let _ = client.read(&mut head);
+                let _ = client.write_all(reply.as_bytes());
+            });
+            let address = format!("unix:{}", path.display());
+            let told = compare(&file, &configuration, Some(&address));
+            answers.join().expect("it answered");
+            std::fs::remove_file(&path).expect("it is removed");
+            let told = told.map_or_else(|error| error, Option::unwrap_or_default);
+            assert!(told.contains("\\u001b") || told.contains("\\u202e"), "{told}");
+            assert!(!told.contains(['\u{1b}', '\u{202e}']), "{told:?}");
+        }
     }
 }
