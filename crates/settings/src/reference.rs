@@ -263,7 +263,7 @@ mod tests {
             rows(&page, section.options);
         }
         let row = "| `frame_max` | size | `\"64KiB\"` | 1B – 1GiB | no, if `protocol` is \
-                   `datagrams` | Bytes of a request, without what marks its ends; 16MiB with `jsonrpc` and `content-length` unless it is given. |";
+                   `datagrams` | Maximum size of a request, excluding framing. Default with `jsonrpc` and `content-length`: 16MiB. |";
         assert!(page.contains(row), "{page}");
     }
 }

@@ -33,7 +33,7 @@ const RENAMED: &[(&str, &[(&str, Replacement)])] = &[
             ("deadline", Replacement::Name("response_timeout")),
             ("schedule", Replacement::Name("balance")),
             ("health", Replacement::Name("health_check")),
-            ("fallback", Replacement::Name("fallback")),
+            ("sorry", Replacement::Name("fallback")),
             ("slots_max", Replacement::Name("max_concurrent")),
             ("server_requests_max", Replacement::Name("upstream.max_concurrent")),
             ("decisions", Replacement::Name("trace_max")),

@@ -91,7 +91,7 @@ mod tests {
             authenticate = { bearer = ["env:ROUTE_BEARER"], basic = "env:ROUTE_BASIC" }
             [[listener.web.route]]
             prefix = "/y"
-            fixed = { body = "env:BODY" }
+            respond = { body = "env:BODY" }
             [pool.api]
             servers = ["127.0.0.1:8000"]
             sticky = { cookie = "server", secret = "env:COOKIE" }

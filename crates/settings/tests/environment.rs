@@ -86,7 +86,10 @@ fn the_value_of_a_variable_that_may_be_a_secret_is_not_shown() {
     for (listener, pool) in [
         ("listen = \"env:SECRET\"\npool = \"echo\"", ""),
         ("listen = \":1\"\npool = \"env:SECRET\"", ""),
-        (LISTENER, "slots = \"env:COUNT\"\npipeline = \"env:COUNT\"\ncgroup = \"env:SECRET\""),
+        (
+            LISTENER,
+            "max_concurrent = \"env:COUNT\"\npipeline = \"env:COUNT\"\ncgroup = \"env:SECRET\"",
+        ),
     ] {
         if let Err(errors) = read(listener, pool) {
             assert!(!errors.to_string().contains("HUNTER2"), "{errors}");

@@ -109,8 +109,8 @@ fn a_client_whose_first_request_waits_for_room_is_not_silent() {
 fn clients_on_each_shard_are_paused_when_a_later_pool_of_the_chain_is_full() {
     for shards in [1, 2] {
         let pool = format!(
-            "program = [\"{SCRIPTED}\"]\nworkers = 1\nalignment = \"off\"\ndeadline = \"900s\"\n\
-             queue = {{ length = 4, wait = \"900s\" }}\n"
+            "program = [\"{SCRIPTED}\"]\nworkers = 1\nalignment = \"off\"\nresponse_timeout = \"900s\"\n\
+             queue = {{ max_requests = 4, timeout = \"900s\" }}\n"
         );
         let text = format!(
             "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"lines\"\npool = \"main\"\n\

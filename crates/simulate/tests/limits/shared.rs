@@ -19,7 +19,7 @@ impl Shared {
         let text = format!(
             "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"jsonrpc\"\npool = \"main\"\n\
              [pool.main]\nprogram = [\"{SCRIPTED}\"]\nframing = \"jsonrpc\"\ndispatch = \"tagged\"\nworkers = 1\n\
-             pipeline = 4\nreply_max = 100\ndeadline = \"60s\"\n{pool}\n"
+             pipeline = 4\nreply_max = 100\nresponse_timeout = \"60s\"\n{pool}\n"
         );
         let mut script = Script::new(&text);
         let clients = [(); 2].map(|()| script.connect(1 << 30));
