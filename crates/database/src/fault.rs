@@ -192,7 +192,7 @@ impl Fault {
 
     /// Converts the fault to that of a statement of the daemon. No row is the cause, whatever the server reports.
     #[cfg(feature = "server")]
-    pub(crate) fn as_internal(self) -> Self {
+    pub(crate) fn into_internal(self) -> Self {
         let blame = if self.again { self.blame } else { Blame::Broken };
         Self { blame, cites: false, answered: false, ..self }
     }

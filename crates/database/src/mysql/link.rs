@@ -118,7 +118,7 @@ impl MysqlLink {
     /// Runs a statement of the daemon. Its errors are never caused by a row.
     fn execute(&mut self, sql: &str, stop: &Stop) -> Result<(), Fault> {
         let work = self.session.connection.query_drop(sql);
-        answer(&self.runtime, stop, work, |error| fault::of(error).as_internal())
+        answer(&self.runtime, stop, work, |error| fault::of(error).into_internal())
     }
 }
 

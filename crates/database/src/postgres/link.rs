@@ -131,7 +131,7 @@ fn with_ahead<T>(
         let begins = ahead.starts_with(BEGIN);
         let (ahead, work) = join(client.batch_execute(ahead), work).await;
         let Err(error) = ahead else { return work };
-        let fault = fault::of(&error).as_internal();
+        let fault = fault::of(&error).into_internal();
         if !begins || !fault::of(&error).answered {
             return Err(fault);
         }
@@ -405,7 +405,7 @@ impl DatabaseSession for PostgresLink {
         let Self { runtime, session: Session { client, tls, .. }, .. } = self;
         // No dead letter may be written outside its transaction.
         let work = async {
-            client.batch_execute(&ahead).await.map_err(|error| fault::of(&error).as_internal())?;
+            client.batch_execute(&ahead).await.map_err(|error| fault::of(&error).into_internal())?;
             letters::write_dead_letters(client, table, letters).await
         };
         with_ahead(runtime, client, tls.as_ref(), "", stop, work)
@@ -430,7 +430,7 @@ impl DatabaseSession for PostgresLink {
         let ahead = std::mem::take(&mut self.ahead);
         let Self { runtime, session: Session { client, tls, .. }, .. } = self;
         let work = async {
-            client.batch_execute(&ahead).await.map_err(|error| fault::of(&error).as_internal())?;
+            client.batch_execute(&ahead).await.map_err(|error| fault::of(&error).into_internal())?;
             letters::remove(client, table, number).await.map_err(|error| fault::of(&error))
         };
         with_ahead(runtime, client, tls.as_ref(), "", &Stop::default(), work)
