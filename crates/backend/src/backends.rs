@@ -246,7 +246,7 @@ impl Backends {
         let (pool, place) = self.system.checks.remove(&token)?;
         let now = io.now();
         self.with_checks(pool, |checks, events| {
-            checks.handle_program(now, place, token, said, events)
+            checks.handle_program(now, place, token, said, events);
         });
         Some(pool)
     }

@@ -231,7 +231,7 @@ impl SpawnedHttp {
                         self.with_server(io, worker, system, events, |servers, io, events| {
                             match owner {
                                 PortOwner::Program => {
-                                    servers.handle_stream_event(io, link, heard, events)
+                                    servers.handle_stream_event(io, link, heard, events);
                                 }
                                 PortOwner::Nobody | PortOwner::Other(_) => {
                                     servers.refuse(io, link, events);
@@ -255,7 +255,7 @@ impl SpawnedHttp {
             }
             // No request is sent on this stream.
             (StreamPurpose::ReadinessCheck(_), StreamEvent::Data(data)) => {
-                data.consume(data.bytes().len())
+                data.consume(data.bytes().len());
             }
             (StreamPurpose::ReadinessCheck(_), _) => {}
         }

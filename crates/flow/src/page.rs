@@ -93,7 +93,7 @@ impl Page {
                     out.extend_from_slice(id.to_string().as_bytes());
                 }
                 Piece::Variable(Variable::Cause) => {
-                    out.extend_from_slice(cause.as_str().as_bytes())
+                    out.extend_from_slice(cause.as_str().as_bytes());
                 }
                 Piece::Variable(Variable::Pool) => out.extend_from_slice(pool.as_bytes()),
             }

@@ -94,7 +94,7 @@ impl Server {
                 match event.data.u64() {
                     LISTENER => self.accept()?,
                     token if token < LISTENER => {
-                        self.handle_stream_event(place(token), &mut buffer)?
+                        self.handle_stream_event(place(token), &mut buffer)?;
                     }
                     token => self.ask(place(token - LISTENER - 1), &mut buffer)?,
                 }

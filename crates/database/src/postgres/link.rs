@@ -405,7 +405,10 @@ impl DatabaseSession for PostgresLink {
         let Self { runtime, session: Session { client, tls, .. }, .. } = self;
         // No dead letter may be written outside its transaction.
         let work = async {
-            client.batch_execute(&ahead).await.map_err(|error| fault::of(&error).into_internal())?;
+            client
+                .batch_execute(&ahead)
+                .await
+                .map_err(|error| fault::of(&error).into_internal())?;
             letters::write_dead_letters(client, table, letters).await
         };
         with_ahead(runtime, client, tls.as_ref(), "", stop, work)
@@ -430,7 +433,10 @@ impl DatabaseSession for PostgresLink {
         let ahead = std::mem::take(&mut self.ahead);
         let Self { runtime, session: Session { client, tls, .. }, .. } = self;
         let work = async {
-            client.batch_execute(&ahead).await.map_err(|error| fault::of(&error).into_internal())?;
+            client
+                .batch_execute(&ahead)
+                .await
+                .map_err(|error| fault::of(&error).into_internal())?;
             letters::remove(client, table, number).await.map_err(|error| fault::of(&error))
         };
         with_ahead(runtime, client, tls.as_ref(), "", &Stop::default(), work)

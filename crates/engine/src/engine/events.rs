@@ -61,7 +61,7 @@ impl Engine {
             },
             BackendEvent::Proven { worker, proof } => served.pool.handle_proven(now, worker, proof),
             BackendEvent::Kept { worker, client } => {
-                served.pool.handle_reserved(now, worker, client)
+                served.pool.handle_reserved(now, worker, client);
             }
             BackendEvent::SpokeAfterReset => served.spoke_after_reset(),
             BackendEvent::Open { worker } => served.pool.handle_open(now, worker),

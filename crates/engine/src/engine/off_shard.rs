@@ -102,7 +102,7 @@ impl Engine {
             ShardMessage::Consumed(session, pool, bytes) => self.count_read(pool, session, bytes),
             ShardMessage::Announced(pool, frame) => self.announce(pool, frame),
             ShardMessage::PauseProgram(session, pool, hush) => {
-                self.pause_program(pool, session, hush)
+                self.pause_program(pool, session, hush);
             }
             ShardMessage::PartsConsumed(id, bytes) => self.credit(id, bytes),
             ShardMessage::Left(session, pool) => self.leave_pool(pool, session, true),

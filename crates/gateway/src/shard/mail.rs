@@ -26,7 +26,7 @@ impl Shard {
             }
             ShardMail::Explain { id, reply } => reply(self.engine.why(id)),
             ShardMail::RecentDecisions { pool, count, reply } => {
-                reply(self.engine.lately(&pool, count))
+                reply(self.engine.lately(&pool, count));
             }
             ShardMail::Status(reply) => reply(self.status()),
             ShardMail::Recycle { pool, reply } => {

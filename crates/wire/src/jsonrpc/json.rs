@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
         let start = self.at;
         match value_type {
             ValueType::Object => {
-                self.object(depth, |reader, _| reader.value(depth + 1).map(drop))?
+                self.object(depth, |reader, _| reader.value(depth + 1).map(drop))?;
             }
             ValueType::Array => self.array(depth)?,
             ValueType::String => {
@@ -123,7 +123,7 @@ impl<'a> Reader<'a> {
             ValueType::Number => self.number()?,
             ValueType::Null => self.word(b"null")?,
             ValueType::Bool => {
-                self.word(if self.peek() == Some(b't') { b"true" } else { b"false" })?
+                self.word(if self.peek() == Some(b't') { b"true" } else { b"false" })?;
             }
         }
         Ok((value_type, start..self.at))
