@@ -40,10 +40,10 @@ pub(crate) fn reserved(name: &str) -> Option<Source> {
 }
 
 /// Returns the error of a parameter for a column of this type, which does not accept `what` it is.
-pub(crate) fn unfit(given: &ColumnParameter, of: &str, what: &str, mend: &str) -> DatabaseError {
+pub(crate) fn unfit(given: &ColumnParameter, of: &str, what: &str, advice: &str) -> DatabaseError {
     let ColumnParameter { column, name, at } = given;
     let text = format!(
-        "parameter `:{name}` goes into column `{column}` of type {of}, which does not take {what}{mend}"
+        "parameter `:{name}` goes into column `{column}` of type {of}, which does not take {what}{advice}"
     );
     DatabaseError::statement(&text, Some(*at))
 }

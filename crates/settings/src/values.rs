@@ -225,10 +225,10 @@ pub(crate) fn name(text: &str) -> Result<(), Bad> {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
     if let Some(c) = text.chars().find(|c| !allowed(*c)) {
         let bad = Bad::because(format!("has the character `{}` in it", c.escape_debug()));
-        let mended: String =
+        let suggested: String =
             text.to_lowercase().chars().map(|c| if allowed(c) { c } else { '-' }).collect();
-        return Err(if name(&mended).is_ok() {
-            bad.suggestion(format!("write `{mended}`"))
+        return Err(if name(&suggested).is_ok() {
+            bad.suggestion(format!("write `{suggested}`"))
         } else {
             bad
         });

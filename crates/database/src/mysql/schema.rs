@@ -109,11 +109,11 @@ pub(super) async fn check_statement(
         let column = known.iter().find(|it| it.name.eq_ignore_ascii_case(&given.column));
         let Some(column) = column else { continue };
         let Some(what) = source.misfit(&column.of) else { continue };
-        let mend = match source {
+        let advice = match source {
             Source::At => "; `from_unixtime(:_at / 1e6)` makes a time of it",
             _ => "",
         };
-        return Err(source::unfit(given, &column.of, what, mend));
+        return Err(source::unfit(given, &column.of, what, advice));
     }
     Ok(())
 }

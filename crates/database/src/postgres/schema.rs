@@ -462,12 +462,12 @@ pub(super) fn check_parameters(
     for ((name, source), of) in statement_text.names.iter().zip(sources).zip(statement.params()) {
         let of = type_name(of);
         if let Some(given) = source.misfit(&of) {
-            let mend = match source {
+            let advice = match source {
                 Source::At => "; `to_timestamp(:_at::bigint / 1e6)` makes a time of it",
                 _ => "",
             };
             let text =
-                format!("parameter `:{name}` is of type {of}, which does not take {given}{mend}");
+                format!("parameter `:{name}` is of type {of}, which does not take {given}{advice}");
             return Err(DatabaseError::statement(&text, statement_text.parameter(name)));
         }
     }

@@ -265,10 +265,10 @@ impl<P: Queueable> Pool<P> {
     /// last update: idle connections to it may be dead.
     pub fn handle_update(&mut self, now: Instant, update: &PoolUpdate) -> Vec<WorkerId> {
         self.begin(now);
-        let mut anew = Vec::new();
+        let mut restarted = Vec::new();
         if self.is_member_shard() {
             for (place, owner_update) in (0..).zip(&update.places) {
-                anew.extend(self.handle_worker_update(place, *owner_update));
+                restarted.extend(self.handle_worker_update(place, *owner_update));
             }
             self.follow_weights();
             if let Some(shared) = &mut self.shared {
@@ -276,7 +276,7 @@ impl<P: Queueable> Pool<P> {
             }
         }
         self.turn();
-        anew
+        restarted
     }
 
     fn handle_worker_update(&mut self, place: u32, owner_update: WorkerUpdate) -> Option<WorkerId> {
