@@ -73,7 +73,7 @@ pub(crate) async fn worker(
             }
         },
         _ => {
-            let text = "a worker can be told `enable`, `disable`, `drain` or `weight`\n";
+            let text = "use `enable`, `disable`, `drain` or `weight`\n";
             return (StatusCode::NOT_FOUND, text).into_response();
         }
     };

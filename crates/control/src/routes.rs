@@ -82,7 +82,7 @@ pub(crate) const ROUTES: &[Route] = &[
     inspect("/why/{id}", "why a request was handled as it was", || get(balance::why)),
     inspect("/pools/{pool}/why", "recent decisions of a pool", || get(balance::lately)),
     change("/ask/{pool}", "send one request to a pool", || post(pages::ask)),
-    inspect("/reload", "what a reload would do", || get(reload::preview)),
+    inspect("/reload", "the effect of a reload", || get(reload::preview)),
     change("/reload", "reload the configuration file", || post(reload::apply)),
     change("/recycle/{pool}", "replace the workers of a pool", || post(pages::recycle)),
     change("/pools/{pool}/fallback", "switch the fallback `on` or `off`", || {

@@ -278,10 +278,10 @@ impl fmt::Display for DatabaseError {
                 lack(engine)
             ),
             Self::Dead(table, text) => {
-                write!(f, "the table `{table}` of dead letters cannot be used: {text}")
+                write!(f, "the dead-letter table `{table}` cannot be used: {text}")
             }
             Self::NoDead => f.write_str(
-                "the pool keeps no dead letters; `dead_letter_table = \"TABLE\"` would keep them",
+                "the pool has no dead-letter table; add `dead_letter_table = \"TABLE\"`",
             ),
             Self::Letters(text) => write!(f, "dead letters: {text}"),
             Self::Columns(why, name) => write!(f, "`insert`: {why} `{name}`"),

@@ -145,7 +145,7 @@ impl Fault {
             (Blame::Statement, _) => "the statement cannot be run",
             (Blame::Full, _) => "the database has no space, memory or other resource left",
             (Blame::Access, _) => "the database cannot be opened or written",
-            (Blame::Broken, _) => "the database reported an error of its own",
+            (Blame::Broken, _) => "the database reported an internal error",
             (Blame::Lost, _) => "the connection to the database failed",
         }
     }

@@ -107,7 +107,7 @@ impl Letters {
 
 /// Logs that a dead-letter table was missing: at the first start, or because it was dropped with its dead letters.
 pub(crate) fn log_made(table: &str) {
-    tracing::info!(table, "the table of dead letters was missing and is made");
+    tracing::info!(table, "the dead-letter table was missing and has been created");
 }
 
 fn told(fault: Fault) -> DatabaseError {

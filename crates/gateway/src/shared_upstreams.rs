@@ -98,7 +98,7 @@ mod tests {
     fn servers_are_shared_unless_something_needs_one_place() {
         let both = || Some(vec![7, 2]);
         assert_eq!(slots(""), both());
-        assert_eq!(slots("sticky = { cookie = \"berth\" }"), both());
+        assert_eq!(slots("sticky = { cookie = \"worker\" }"), both());
         assert_eq!(slots("balance = \"hash\"\nfallback = { line = \"x\" }"), both());
         assert_eq!(slots("max_concurrent = 3"), None);
         assert_eq!(slots("sticky = { key = \"source\" }"), None);

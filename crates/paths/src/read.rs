@@ -50,7 +50,7 @@ fn regular(file: File) -> io::Result<(File, Metadata)> {
 fn clarify_error(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::WouldBlock => {
-            let text = "it has nothing to read at the moment: it is not a file with a content";
+            let text = "it is not a regular file, and there is nothing to read at the moment";
             io::Error::new(io::ErrorKind::WouldBlock, text)
         }
         _ => error,

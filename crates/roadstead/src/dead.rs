@@ -210,13 +210,13 @@ fn open(file: &Path, name: Option<&str>) -> Result<Letters, String> {
         (None, [pool]) => *pool,
         (_, []) => {
             return Err(
-                "roadstead: no pool keeps dead letters; `dead_letter_table = \"TABLE\"` would"
+                "roadstead: no pool has a dead-letter table; add `dead_letter_table = \"TABLE\"`"
                     .to_owned(),
             );
         }
         (None, _) => {
             let names = names.join(", ");
-            return Err(format!("roadstead: several pools keep dead letters: name one of {names}"));
+            return Err(format!("roadstead: several pools have dead letters: name one of {names}"));
         }
         (Some(name), _) => {
             let found = pools.iter().find(|pool| pool.name == name);

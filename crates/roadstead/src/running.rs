@@ -51,8 +51,9 @@ pub fn compare(
     let text = String::from_utf8_lossy(&said.body).trim_end().to_owned();
     if said.status != 200 {
         let text = visible(&text);
-        let unknown =
-            format!("the running daemon ({address}) does not say what a reload would do: {text}");
+        let unknown = format!(
+            "the running daemon ({address}) did not describe the effect of a reload: {text}"
+        );
         return if admin.is_some() { Err(unknown) } else { Ok(Some(unknown)) };
     }
     let answer: Value = serde_json::from_str(&text)

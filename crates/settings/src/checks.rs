@@ -50,7 +50,7 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
     }
     if pools.is_empty() {
         faults.push(
-            Fault::at(0..0, "there is no pool, so nobody would answer")
+            Fault::at(0..0, "there is no pool to answer requests")
                 .expected("expected a section `[pool.NAME]`")
                 .suggestion("add `[pool.main]` with a `program` or a `database`")
                 .trust(Trust::Absent),
@@ -185,9 +185,9 @@ fn cycle(pools: &[&Section], ring: &[usize]) -> Fault {
         .filter_map(|at| pools[*at].group.place("then"))
         .max_by_key(|place| place.start)
         .expect("a pool of a cycle has a `then`");
-    Fault::at(place, format!("`then` goes in a circle: {}", names.join(" → ")))
+    Fault::at(place, format!("the `then` of these pools form a cycle: {}", names.join(" → ")))
         .expected("a reply would never reach its client")
-        .suggestion("remove one `then` of the circle")
+        .suggestion("remove one `then` of the cycle")
 }
 
 /// Two listeners, or a listener and the admin address, must not use the same address.

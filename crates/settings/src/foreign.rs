@@ -39,7 +39,7 @@ const fn of(scope: Scope, names: &'static [&'static str], advice: &'static str) 
     Advice { scope, names, advice }
 }
 
-const NO_TLS: &str = "there is no option for TLS: end TLS in a proxy before this listener, and name its address in \
+const NO_TLS: &str = "TLS is not supported: terminate it in a proxy in front of this listener, and name its address in \
                       `trusted`";
 const TIMEOUTS: &str = "the timeouts of a listener are `request_read_timeout`, `idle_timeout` (between requests), \
                         `send_timeout` (a client that does not read) and, with `http`, `tunnel_timeout`";
@@ -47,14 +47,13 @@ const POOL_TIMEOUTS: &str = "the timeouts of a pool are `response_timeout`, `que
                              servers, `connect_timeout`, `read_timeout` and `request_timeout`";
 const PER_ADDRESS: &str =
     "`per_address = { requests = N }` limits the requests of one client address per second";
-const CONNECTIONS: &str =
-    "`connections_max` limits a listener, and `per_address = { connections = N }` one address";
-const CONCURRENCY: &str = "requests at once are limited by `max_concurrent`: in the pool for all servers together, in \
+const CONNECTIONS: &str = "`connections_max` limits a listener, and `per_address = { connections = N }` one client address";
+const CONCURRENCY: &str = "concurrent requests are limited by `max_concurrent`: in the pool for all servers together, in \
                            `[pool.NAME.upstream]` for each server, and in the table of one server";
 const SCHEDULES: &str = "it is called `balance`: \"round-robin\", \"least-requests\", \"power-of-two\", \"random\", \
                          \"hash\" or \"first\"";
-const NO_REGEX: &str = "there are no regular expressions: `prefix`, `path`, or `pattern`, in which `*` stands for any \
-                        characters but slashes and `**` for any";
+const NO_REGEX: &str = "regular expressions are not supported: use `prefix`, `path`, or `pattern`, in which `*` matches any \
+                        characters except slashes and `**` any characters";
 
 const OPTIONS: &[Advice] = &[
     of(
@@ -111,12 +110,8 @@ const OPTIONS: &[Advice] = &[
         &["client_max_body_size", "max_body_size", "max_body"],
         "it is called `body_max`",
     ),
-    of(Scope::Listener, &["gzip", "compression", "encode"], "there is no compression"),
-    of(
-        Scope::Pool,
-        &["tls", "ssl", "https", "verify", "sni"],
-        "there is no option for TLS: servers are reached without it",
-    ),
+    of(Scope::Listener, &["gzip", "compression", "encode"], "compression is not supported"),
+    of(Scope::Pool, &["tls", "ssl", "https", "verify", "sni"], "TLS to servers is not supported"),
     of(
         Scope::Pool,
         &[
@@ -162,7 +157,7 @@ const OPTIONS: &[Advice] = &[
     of(
         Scope::Pool,
         &["requests_per", "requests_per_second", "rate", "rate_limit"],
-        "a pool has no rate limit: `per_address = { requests = N }` of a listener limits the requests of one client \
+        "pools have no rate limit: `per_address = { requests = N }` of a listener limits the requests of one client \
          address per second",
     ),
     of(
@@ -188,18 +183,18 @@ const OPTIONS: &[Advice] = &[
         "it is called `max_concurrent`",
     ),
     of(Scope::Server, &["host", "url", "listen"], "it is called `address`"),
-    of(Scope::Server, &["check"], "checks are of the pool: `health_check = { check = \"http\" }`"),
     of(
         Scope::Server,
-        &["tls", "ssl", "verify"],
-        "there is no option for TLS: servers are reached without it",
+        &["check"],
+        "health checks belong to the pool: `health_check = { check = \"http\" }`",
     ),
+    of(Scope::Server, &["tls", "ssl", "verify"], "TLS to servers is not supported"),
     of(Scope::Queue, &["max_wait"], "it is called `timeout`"),
     of(Scope::Queue, &["max", "size", "limit"], "it is called `max_requests`"),
     of(
         Scope::PerAddress,
         &["requests_per", "requests_per_second", "rate", "rps"],
-        "it is called `requests`, which is per second; `requests_burst` is how many may come at once",
+        "it is called `requests`, per second; `requests_burst` is the size of a burst",
     ),
     of(Scope::PerAddress, &["maxconn", "max_connections"], "it is called `connections`"),
     of(
@@ -210,14 +205,14 @@ const OPTIONS: &[Advice] = &[
     of(
         Scope::Route,
         &["timeout", "response_timeout"],
-        "a route has no timeout: `response_timeout` is of the pool, `request_read_timeout` of the listener",
+        "routes have no timeout: `response_timeout` belongs to the pool, `request_read_timeout` to the listener",
     ),
     of(Scope::Route, &["backend", "upstream", "proxy_pass"], "it is called `pool`"),
     of(Scope::Route, &["return", "status"], "it is called `respond`: `respond = { status = 404 }`"),
     of(
         Scope::Route,
         &["rate", "rate_limit", "requests_per"],
-        "a route has no rate limit: `per_address = { requests = N }` of the listener has",
+        "routes have no rate limit: use `per_address = { requests = N }` of the listener",
     ),
 ];
 
@@ -243,12 +238,12 @@ const WORDS: &[(&str, &[&str], &str)] = &[
     (
         "protocol",
         &["https", "tls", "ssl", "http2", "h2", "h3", "http3", "http/2", "quic"],
-        "there is neither TLS nor HTTP/2: write \"http\", and end them in a proxy before this listener",
+        "TLS and HTTP/2 are not supported: write \"http\", and terminate them in a proxy in front of this listener",
     ),
     (
         "protocol",
         &["tcp", "stream"],
-        "bytes are not passed through: write \"raw\" for requests without a framing",
+        "raw TCP proxying is not supported: write \"raw\" for requests without a framing",
     ),
     ("protocol", &["udp"], "write \"datagrams\""),
     ("protocol", &["websocket", "ws", "wss"], "write \"http\": upgrades are passed through"),
@@ -264,7 +259,7 @@ const WORDS: &[(&str, &[&str], &str)] = &[
     (
         "balance",
         &["weighted", "weighted-round-robin", "static-rr", "wrr"],
-        "write \"round-robin\", which observes weights",
+        "write \"round-robin\", which respects weights",
     ),
     (
         "balance",
@@ -290,7 +285,7 @@ pub(crate) fn is_regex(path: &str) -> bool {
 }
 
 /// The advice for a regular expression.
-pub(crate) const INSTEAD_OF_REGEX: &str = "write a `prefix`, or a `pattern` in which `*` stands for any characters but slashes and `**` for any";
+pub(crate) const INSTEAD_OF_REGEX: &str = "write a `prefix`, or a `pattern` in which `*` matches any characters except slashes and `**` any characters";
 
 #[cfg(test)]
 mod tests {

@@ -95,7 +95,7 @@ fn matching(folder: &Path, pattern: &str) -> io::Result<Vec<PathBuf>> {
     let name = whole.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
     let parent = whole.parent().unwrap_or_else(|| Path::new(""));
     if parent.to_string_lossy().contains('*') {
-        return Err(io::Error::other("`*` stands only in the last part of a path"));
+        return Err(io::Error::other("`*` is allowed only in the last part of a path"));
     }
     if !name.contains('*') {
         return std::fs::metadata(&whole).map(|_| vec![whole]);

@@ -56,9 +56,8 @@ fn regular(path: &Path) -> Result<Source, Diagnostics> {
         found.is_ok_and(|found| !found.is_file() && !found.is_dir())
     };
     let refused = || {
-        let message = "the configuration cannot be read again: it is no regular file";
-        let suggestion =
-            "start the daemon with the path of a file to change its settings while it serves";
+        let message = "the configuration cannot be reloaded: it is not a regular file";
+        let suggestion = "to be able to reload, start the daemon with the path of a file";
         let name = path.display().to_string();
         Err(Diagnostics::unreadable(&name, message.to_owned(), suggestion.to_owned()))
     };
@@ -92,7 +91,7 @@ fn included_source(path: &Path) -> Result<Source, Diagnostics> {
 fn clarify_error(error: std::io::Error) -> std::io::Error {
     match error.kind() {
         std::io::ErrorKind::WouldBlock => {
-            let text = "it has nothing to read at the moment: it is not a file with a content";
+            let text = "it is not a regular file, and there is nothing to read at the moment";
             std::io::Error::new(std::io::ErrorKind::WouldBlock, text)
         }
         _ => error,
@@ -136,13 +135,13 @@ fn read(file: File) -> std::io::Result<Vec<u8>> {
 
 fn suggestion(error: &std::io::Error) -> &'static str {
     match error.kind() {
-        std::io::ErrorKind::NotFound => "check the path; it is relative to the current folder",
+        std::io::ErrorKind::NotFound => "check the path; it is relative to the current directory",
         // An error without a number is one of crate `paths`, which contains the fix.
         std::io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
             "root and the daemon's user must be the only ones who can change it and its directory"
         }
         std::io::ErrorKind::PermissionDenied => "allow the daemon's user to read it",
         std::io::ErrorKind::IsADirectory => "name the file in it",
-        _ => "check that it is a file that can be read",
+        _ => "check that it is a readable file",
     }
 }

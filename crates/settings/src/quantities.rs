@@ -107,8 +107,8 @@ pub(crate) fn percent(text: &str) -> Result<u64, Bad> {
         (Ok(0..=100), "") => {
             Err(Bad::because("has no unit").suggestion(format!("write \"{digits}%\"")))
         }
-        (Ok(_), "%") => Err(Bad::because("is more than the whole").suggestion("write \"100%\"")),
-        _ => Err(Bad::because("is not a part of a whole").suggestion("write \"50%\" for half")),
+        (Ok(_), "%") => Err(Bad::because("is more than 100%").suggestion("write \"100%\"")),
+        _ => Err(Bad::because("is not a percentage").suggestion("write \"50%\" for half")),
     }
 }
 

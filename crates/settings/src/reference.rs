@@ -12,22 +12,22 @@ const HEAD: &str = "\
 
 Made from the table of options in `settings`; do not edit it by hand.
 
-A duration is a text like `\"500ms\"`, `\"2s\"`, `\"5m\"`, `\"1h\"` or `\"2d\"`. What can be switched off is switched off by `\"off\"`. A size is a number of bytes or a text like
+A duration is a text like `\"500ms\"`, `\"2s\"`, `\"5m\"`, `\"1h\"` or `\"2d\"`. `\"off\"` disables an option that can be disabled. A size is a number of bytes or a text like
 `\"64KiB\"`, `\"1MiB\"` or `\"2GiB\"`. An address is a text like `\"127.0.0.1:7000\"`, `\"[::1]:7000\"`, `\":7000\"` (every
 address of the machine, IPv6 and IPv4), `\"localhost:7000\"`, `\"unix:/path\"` or
 `\"fd:NAME\"` (a listening socket that systemd, or another process that starts the daemon, passes under this name); port 0 lets the system choose. Names of listeners
-and pools are lower-case letters, digits, `_` and `-`, up to 64. Relative paths are relative to the daemon's folder.
+and pools are lower-case letters, digits, `_` and `-`, up to 64. Relative paths are relative to the daemon's working directory.
 Unknown options are errors.
 
 `include = \"conf.d/*.toml\"`, or a list of such paths, at the top of the file adds other files, in the order of their names. Paths are
-relative to the file; `*` stands for any characters of a name. A section stands in one file. Included files include no others.
+relative to the file; `*` matches any characters of a name. A section must be in one file. Included files cannot include others.
 
 Where one text, number, duration, size or word is expected, `\"env:NAME\"` stands for the value of the variable `NAME` of the daemon when the
 file is read; a number or a size without a unit is written as in the file. Errors of the file name the variable and do
-not show its value. Items of lists and tables are not read so. Secrets are read by who uses them. Programs inherit none of the variables that
+not show its value. This does not apply to items of lists and tables. Programs inherit none of the variables that
 the file names, whether for a secret or for another option: `cwd = \"env:HOME\"` leaves programs without `HOME`, unless `env` passes it.
 
-The column Reload says whether a running daemon takes over a new value on SIGHUP or `roadstead ctl reload`. Where it
+The column Reload says whether a running daemon applies a new value on SIGHUP or `roadstead ctl reload`. Where it
 says no, a file with another value is rejected until the daemon is restarted.
 ";
 
@@ -61,7 +61,7 @@ fn section_page(page: &mut String, section: &Section) {
             let short = match short {
                 Shorthand::None | Shorthand::Off => "",
                 Shorthand::Span => {
-                    " A number stands for both `min` and `max`, a text `\"2..20\"` for each."
+                    " A number sets both `min` and `max`; a text such as `\"2..20\"` sets each."
                 }
             };
             let header = match kind_of(option) {
@@ -75,7 +75,7 @@ fn section_page(page: &mut String, section: &Section) {
             table(page, inner.iter(), option.of);
         } else if let Kind::List(inner, alone) = &option.kind {
             page.push_str(&format!(
-                "\n### One of `{}` in `{}`\n\nA table; a text stands for its `{alone}` alone.\n",
+                "\n### One of `{}` in `{}`\n\nA table, or a text with only its `{alone}`.\n",
                 option.name,
                 kind_of(option).map_or_else(|| section.header(), KindTable::header)
             ));
@@ -104,7 +104,7 @@ fn kind_page(page: &mut String, kind: &KindTable, options: &'static [Opt]) {
     let KindTable { main, short, .. } = kind;
     let also = match main == short {
         true => format!(
-            "`{short}` and the other options may also stand in `[pool.NAME]`, but for `max_concurrent`."
+            "`{short}` and the other options except `max_concurrent` may also be written in `[pool.NAME]`."
         ),
         false => format!(
             "The short form is `{short}` in `[pool.NAME]` in place of `{main}`; the other options then stand in \
@@ -155,7 +155,7 @@ fn words(page: &mut String, options: &[Opt]) {
     for option in options {
         match &option.kind {
             Kind::Word(words) => {
-                page.push_str(&format!("\nThe words of `{}`:\n\n", option.name));
+                page.push_str(&format!("\nThe values of `{}`:\n\n", option.name));
                 for word in *words {
                     page.push_str(&format!("- `\"{}\"`: {}\n", word.name, word.about));
                 }
@@ -189,7 +189,7 @@ fn type_text(kind: &Kind) -> &'static str {
         Kind::Command => "list of texts",
         Kind::Variables => "table of texts",
         Kind::Target => "database",
-        Kind::Secret => "place of a secret",
+        Kind::Secret => "location of a secret",
         Kind::List(..) => "list of tables",
         Kind::Group(_, Shorthand::None) => "table",
         Kind::Group(_, Shorthand::Span) => "table, number or range",

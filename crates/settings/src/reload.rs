@@ -107,12 +107,11 @@ impl Fixed {
     /// Reports sections of one kind that are new or missing: the names must stay the same.
     fn names(&mut self, kind: &str, old: Vec<String>, new: Vec<String>) {
         for name in new.iter().filter(|name| !old.contains(name)) {
-            let message = format!("{kind} `{name}` is new, which needs a restart of the daemon");
+            let message = format!("{kind} `{name}` is new: restart the daemon to add it");
             self.say(&[kind, name], message);
         }
         for name in old.iter().filter(|name| !new.contains(name)) {
-            let message =
-                format!("{kind} `{name}` is missing: to take it away, restart the daemon");
+            let message = format!("{kind} `{name}` is missing: restart the daemon to remove it");
             self.say(&[kind, name], message);
         }
     }
@@ -210,7 +209,7 @@ listen = "127.0.0.1:7001"
 pool = "jobs"
 [pool.api]
 servers = ["127.0.0.1:1", "127.0.0.1:2"]
-sticky = { cookie = "berth" }
+sticky = { cookie = "worker" }
 [pool.jobs]
 program = ["cat"]
 "#;
@@ -239,7 +238,7 @@ program = ["cat"]
         for (from, to) in [
             ("\"127.0.0.1:1\", ", ""),
             ("\"127.0.0.1:1\"", "{ address = \"127.0.0.1:9\", weight = 7 }"),
-            ("sticky = { cookie = \"berth\" }", "balance = \"hash\"\nfallback = { line = \"x\" }"),
+            ("sticky = { cookie = \"worker\" }", "balance = \"hash\"\nfallback = { line = \"x\" }"),
             ("sticky", "health_check = { check = \"tcp\" }\nsticky"),
             ("pool = \"api\"", "pool = \"api\"\nallow = [\"10.0.0.0/8\"]\nidle_timeout = \"1s\""),
             ("pool = \"api\"", "pool = \"api\"\nper_address = { connections = 1 }"),
@@ -264,7 +263,7 @@ program = ["cat"]
                 "[pool.jobs]",
                 "[pool.new]\nprogram = [\"x\"]\n[pool.jobs]",
                 14,
-                "pool `new` is new, which needs a restart of the daemon".to_owned(),
+                "pool `new` is new: restart the daemon to add it".to_owned(),
             ),
             ("[pool.api]", "[access_log]\nto = \"stderr\"\n[pool.api]", 12, word("to")),
         ];
@@ -276,7 +275,7 @@ program = ["cat"]
         let (_, rest) = TEXT.split_once("pool = \"jobs\"").unwrap();
         let (_, new) = read(&[at, rest].concat());
         let said: Vec<_> = restart_required(&old, &new).into_iter().map(|it| it.message).collect();
-        assert_eq!(said, ["listener `jobs` is missing: to take it away, restart the daemon"]);
+        assert_eq!(said, ["listener `jobs` is missing: restart the daemon to remove it"]);
     }
 
     #[test]
@@ -284,7 +283,7 @@ program = ["cat"]
         let text = TEXT.replacen("shards = 1", "shards = 2", 1);
         let text = format!("{text}\n[pool.spare]\nservers = [\"127.0.0.1:9\"]\n");
         let (_, old) = read(&text);
-        let cookie = "sticky = { cookie = \"berth\" }";
+        let cookie = "sticky = { cookie = \"worker\" }";
         for written in [
             "balance = \"hash\"",
             "queue = { max_requests = 9, hold_timeout = \"9s\", fair = \"source\" }",
@@ -298,9 +297,9 @@ program = ["cat"]
         let fewer = text.replacen("\"127.0.0.1:1\", ", "", 1);
         assert_eq!(restart_required(&old, &read(&fewer).1), []);
         for (option, written) in [
-            ("max_concurrent", "sticky = { cookie = \"berth\" }\nmax_concurrent = 3"),
+            ("max_concurrent", "sticky = { cookie = \"worker\" }\nmax_concurrent = 3"),
             ("sticky", "sticky = { key = \"source\" }"),
-            ("fallback", "sticky = { cookie = \"berth\" }\nfallback = { pool = \"spare\" }"),
+            ("fallback", "sticky = { cookie = \"worker\" }\nfallback = { pool = \"spare\" }"),
         ] {
             let (_, new) = read(&text.replacen(cookie, written, 1));
             let remarks = restart_required(&old, &new);

@@ -92,7 +92,7 @@ const RENAMED: &[(&str, &[(&str, Replacement)])] = &[
             ("failing", Replacement::Name("unhealthy_status")),
             ("slow", Replacement::Name("unhealthy_latency")),
             ("eject", Replacement::Name("fail_duration")),
-            ("eject_max", Replacement::Removed("remove it: a worker is left out for 5m at most")),
+            ("eject_max", Replacement::Removed("remove it: a worker is ejected for at most 5m")),
         ],
     ),
     ("sticky", &[("gone", Replacement::Name("redispatch"))]),

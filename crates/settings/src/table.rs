@@ -20,13 +20,13 @@ pub(crate) const SECTIONS: &[Section] = &[
     Section {
         name: "access_log",
         named: false,
-        about: "The access log, one line a request; without this section there is none.",
+        about: "The access log, one line per request; without this section there is none.",
         options: AccessLog::OPTIONS,
     },
     Section {
         name: "listener",
         named: true,
-        about: "Where clients connect. There may be many, each with a name.",
+        about: "Where clients connect. There can be several, each with a name.",
         options: Listener::OPTIONS,
     },
     Section {

@@ -97,7 +97,7 @@ pub(crate) fn read(text: &str) -> (Table, Vec<Fault>) {
 
 fn twice(text: &str, place: Range<usize>) -> Fault {
     let word = text.get(place.clone()).unwrap_or_default();
-    Fault::at(place, format!("`{word}` is given a second time"))
+    Fault::at(place, format!("`{word}` is given twice"))
         .expected("it was given before")
         .suggestion("keep one of the two")
 }

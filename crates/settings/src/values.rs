@@ -51,11 +51,11 @@ pub(crate) fn key(text: &str) -> Result<Key, Bad> {
     const NUMBER_MAX: u32 = 1000;
     let numbered = |number: &str, kind: &str, key: fn(u32) -> Key| match number.parse() {
         Ok(number @ 1..=NUMBER_MAX) => Ok(key(number)),
-        _ => Err(Bad::because(format!("has no number from 1 to {NUMBER_MAX} behind its colon"))
+        _ => Err(Bad::because(format!("has no number from 1 to {NUMBER_MAX} after its colon"))
             .suggestion(format!("write \"{kind}:1\" for the first"))),
     };
     let named = |name: &str, key: fn(String) -> Key| match name {
-        "" => Err(Bad::because("has no name behind its colon")),
+        "" => Err(Bad::because("has no name after its colon")),
         _ => Ok(key(name.to_owned())),
     };
     match text.split_once(':') {
@@ -105,7 +105,7 @@ const DATABASES: [&str; 3] = ["sqlite", "postgres", "mysql"];
 /// Parses `sqlite:PATH`, `postgres://USER@HOST:PORT/DATABASE` or `mysql://USER@HOST:PORT/DATABASE`.
 pub(crate) fn target(text: &str) -> Result<Target, Bad> {
     if text.contains('\0') {
-        return Err(Bad::because("has a NUL in it"));
+        return Err(Bad::because("contains a NUL"));
     }
     match text.split_once(':') {
         Some(("sqlite", "")) => {
@@ -116,7 +116,7 @@ pub(crate) fn target(text: &str) -> Result<Target, Bad> {
         Some(("mysql", rest)) => server("mysql", rest, 3306).map(Target::Mysql),
         // The text may be a password, so only what cannot contain one is repeated.
         Some((scheme, rest)) if scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
-            let bad = Bad::because(format!("names the unknown database `{scheme}`"));
+            let bad = Bad::because(format!("has the unknown database `{scheme}`"));
             let known = match scheme {
                 "postgresql" | "pg" => Some("postgres"),
                 "mariadb" => Some("mysql"),
@@ -133,10 +133,10 @@ pub(crate) fn target(text: &str) -> Result<Target, Bad> {
         }
         None if text.is_empty() => Err(Bad::because("is empty")),
         None if !text.contains(['@', '?']) => {
-            Err(Bad::because("does not say which database it is")
+            Err(Bad::because("does not say which kind of database it is")
                 .suggestion(format!("write \"sqlite:{text}\"")))
         }
-        Some(_) | None => Err(Bad::because("does not say which database it is")
+        Some(_) | None => Err(Bad::because("does not say which kind of database it is")
             .suggestion("write \"sqlite:PATH\" or \"postgres://USER@HOST/DATABASE\"")),
     }
 }
@@ -151,27 +151,27 @@ fn server(scheme: &str, text: &str, default_port: u16) -> Result<ServerTarget, B
     let whole = || format!("write \"{scheme}://USER@HOST/DATABASE\"");
     let rest = text
         .strip_prefix("//")
-        .ok_or_else(|| Bad::because("does not say where the server is").suggestion(whole()))?;
+        .ok_or_else(|| Bad::because("has no server address").suggestion(whole()))?;
     let (rest, socket) = match rest.split_once('?') {
         None => (rest, None),
         Some((rest, option)) => match option.strip_prefix("socket=") {
             Some(path) if path.starts_with('/') => (rest, Some(path)),
             _ => {
-                let why = "has an unknown option behind `?`";
-                let suggestion = "only \"?socket=/path\" is known; others stand beside `database`";
+                let why = "has an unknown option after `?`";
+                let suggestion = "only \"?socket=/path\" is known; other options are separate, next to `database`";
                 return Err(Bad::because(why).suggestion(suggestion));
             }
         },
     };
     let Some((place, database)) = rest.split_once('/').filter(|(_, database)| !database.is_empty())
     else {
-        return Err(Bad::because("names no database of the server").suggestion(whole()));
+        return Err(Bad::because("has no database name").suggestion(whole()));
     };
     let Some((user, place)) = place.rsplit_once('@').filter(|(user, _)| !user.is_empty()) else {
         return Err(Bad::because("names no user").suggestion(whole()));
     };
     if let Some((user, _)) = user.split_once(':') {
-        let why = "has a password in it, which does not belong into a configuration";
+        let why = "contains a password, which does not belong in a configuration file";
         // With a second `@` or a `?`, any part of the text may be a part of the password.
         let address = match text.matches(['@', '?']).count() {
             1 => format!("{scheme}://{user}@{place}/{database}"),
@@ -193,7 +193,7 @@ fn server(scheme: &str, text: &str, default_port: u16) -> Result<ServerTarget, B
     let host = match socket {
         Some(path) => DatabaseHost::Socket(PathBuf::from(path), port),
         None if host.is_empty() => {
-            return Err(Bad::because("does not say where the server is").suggestion(whole()));
+            return Err(Bad::because("has no server address").suggestion(whole()));
         }
         None => DatabaseHost::Internet(host.to_owned(), port),
     };
@@ -224,7 +224,7 @@ pub(crate) fn name(text: &str) -> Result<(), Bad> {
     }
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
     if let Some(c) = text.chars().find(|c| !allowed(*c)) {
-        let bad = Bad::because(format!("has the character `{}` in it", c.escape_debug()));
+        let bad = Bad::because(format!("contains the character `{}`", c.escape_debug()));
         let suggested: String =
             text.to_lowercase().chars().map(|c| if allowed(c) { c } else { '-' }).collect();
         return Err(if name(&suggested).is_ok() {
@@ -242,7 +242,7 @@ pub(crate) fn name(text: &str) -> Result<(), Bad> {
 /// Checks an acknowledgement: one line with placeholders `{name}`.
 pub(crate) fn template(text: &str) -> Result<(), Bad> {
     if text.contains(['\n', '\r']) {
-        return Err(Bad::because("has a line end in it; a reply is one line"));
+        return Err(Bad::because("contains a line end; a reply is one line"));
     }
     let mut rest = text;
     while let Some(at) = rest.find(['{', '}']) {
@@ -257,7 +257,7 @@ pub(crate) fn template(text: &str) -> Result<(), Bad> {
         }
         match inner.find(['{', '}']) {
             Some(0) => {
-                return Err(Bad::because("has `{}` without a name in it")
+                return Err(Bad::because("has `{}` without a name")
                     .suggestion("name a value of the record, as in \"ok {id}\""));
             }
             Some(close) if inner[close..].starts_with('}') => rest = &inner[close + 1..],
@@ -301,17 +301,17 @@ mod tests {
             assert_eq!(shown(text), meant, "{text}");
         }
         for (text, why) in [
-            ("postgres:hits", "does not say where the server is"),
-            ("postgres://me@/hits", "does not say where the server is"),
-            ("postgres://me@host", "names no database of the server"),
+            ("postgres:hits", "has no server address"),
+            ("postgres://me@/hits", "has no server address"),
+            ("postgres://me@host", "has no database name"),
             ("mysql://host/hits", "names no user"),
             ("mysql://me@host:0/hits", "has a port that is not a number from 1 to 65535"),
-            ("mysql://me@host/hits?ssl=1", "has an unknown option behind `?`"),
+            ("mysql://me@host/hits?ssl=1", "has an unknown option after `?`"),
         ] {
             assert_eq!(target(text).unwrap_err().why, why, "{text}");
         }
         let bad = target("postgres://me:secret@host/hits").unwrap_err();
-        assert!(bad.why.starts_with("has a password in it"));
+        assert!(bad.why.starts_with("contains a password"));
         assert!(!bad.suggestion.unwrap_or_default().contains("secret@"));
     }
 

@@ -136,8 +136,7 @@ impl Walk<'_> {
                     found.push(self.section(kind, &entry.key, place, options));
                 }
                 _ => {
-                    let message =
-                        format!("`{}` stands in a {} without a name", entry.key, kind.name);
+                    let message = format!("`{}` is in a {} without a name", entry.key, kind.name);
                     let fault = Fault::at(entry.place.clone(), message)
                         .expected(format!("expected a section `{}`", kind.header()))
                         .suggestion(format!("name the section, as in `[{}.main]`", kind.name));
@@ -211,10 +210,10 @@ impl Walk<'_> {
             };
             let found = (entry.place.clone(), entry.node.span.clone());
             if group.find(option.name).is_some() {
-                let message = format!("`{}` is given a second time", entry.key);
+                let message = format!("`{}` is given twice", entry.key);
                 self.faults.push(
                     Fault::at(found.0, message)
-                        .expected("it stands in the pool itself")
+                        .expected("it belongs to the pool itself")
                         .suggestion("keep one of the two"),
                 );
                 continue;
@@ -493,7 +492,7 @@ impl Walk<'_> {
 
     /// Reports an option before the first section.
     fn outside(&mut self, entry: &Entry) {
-        let message = format!("`{}` stands before any section", shown(&entry.key));
+        let message = format!("`{}` is before the first section", shown(&entry.key));
         let fault = Fault::at(entry.place.clone(), message).expected("expected a section first");
         self.faults.push(match table::tables_of(&entry.key) {
             Some(home) => fault.suggestion(format!("it is an option of {home}")),

@@ -135,49 +135,49 @@ fn balancing_names_its_mends() {
         in_pool("fallback = { until = \"30%\" }"),
         1,
         "fallback",
-        "`fallback` does not say what to answer",
+        "`fallback` has no reply",
         "add `line = \"busy, come back later\"`",
     );
     says(
         in_pool("fallback = { line = \"busy\", file = \"busy.txt\" }"),
         29,
         "file",
-        "`fallback` has two answers",
+        "`fallback` has two replies",
         "keep one of them",
     );
     says(
         in_pool("fallback = { pool = \"echo\" }"),
         21,
         "\"echo\"",
-        "`fallback` goes in a circle",
+        "the `fallback`s of these pools form a cycle",
         "answer with a `line` or a `file` in one of them",
     );
     says(
         in_pool("hash = \"line\""),
         1,
         "hash",
-        "`hash` is given, but `balance` is another",
+        "`hash` has no effect with this `balance`",
         "write `balance = \"hash\"`, or remove it",
     );
     says(
         in_pool("sticky = { key = \"source\" }\nqueue = { hold_timeout = \"2s\" }"),
         11,
         "hold_timeout",
-        "`hold_timeout` waits for a bound client's worker to come back",
-        "remove it; `redispatch` in `sticky` decides whether the client is bound to another",
+        "`hold_timeout` waits until the worker of a bound client is available again",
+        "remove it; `redispatch` in `sticky` determines whether the client is bound to another worker",
     );
     says(
         in_store("sticky = { key = \"source\" }"),
         1,
         "sticky",
-        "`sticky` stands in a database pool",
+        "`sticky` has no effect in a database pool",
         "remove it",
     );
     says(
         in_store("idempotent = \"all\""),
         1,
         "idempotent",
-        "`idempotent` stands in a database pool",
+        "`idempotent` has no effect in a database pool",
         "remove it",
     );
     says(
@@ -191,7 +191,7 @@ fn balancing_names_its_mends() {
         in_pool("dispatch = \"session\"\nidempotent = \"all\""),
         1,
         "idempotent",
-        "a program that is a connection's own cannot be followed by another",
+        "a request of a `session` program cannot be repeated on another program",
         "remove it",
     );
 }
@@ -246,7 +246,7 @@ fn an_option_in_the_wrong_place_is_told_where_it_belongs() {
         (only(&text), 1),
         1,
         "listen",
-        "`listen` stands before any section",
+        "`listen` is before the first section",
         "it is an option of `[admin]` or `[listener.NAME]`",
     );
     let text = format!("{POOL}[listener]\nlisten = \":1\"\n");
@@ -254,7 +254,7 @@ fn an_option_in_the_wrong_place_is_told_where_it_belongs() {
         (only(&text), 4),
         1,
         "listen",
-        "`listen` stands in a listener without a name",
+        "`listen` is in a listener without a name",
         "name the section, as in `[listener.main]`",
     );
     let text = format!("daemon = 5\n{LISTENER}{POOL}");
@@ -344,10 +344,10 @@ fn a_value_that_cannot_be_read_is_told_why() {
     let suggestion = "close it, as in \"ok {id}\", or write `{{` for the brace itself";
     says(ack, 7, "\"ok {id\"", "`ack` = \"ok {id\" has a `{` that is never closed", suggestion);
     for (line, why) in [
-        ("ack = \"ok {}\"", "has `{}` without a name in it"),
-        ("ack = \"a\\nb\"", "has a line end in it; a reply is one line"),
+        ("ack = \"ok {}\"", "has `{}` without a name"),
+        ("ack = \"a\\nb\"", "contains a line end; a reply is one line"),
         ("create = \" \"", "is empty"),
-        ("create = \"\\u0000\"", "has a NUL in it"),
+        ("create = \"\\u0000\"", "contains a NUL"),
     ] {
         assert!(in_store(line).0.message.ends_with(why), "{line}");
     }
@@ -403,13 +403,13 @@ fn what_is_missing_is_named_at_its_section() {
     says((only(&text), 8), 1, "insert", "`insert` has no `columns`", suggestion);
     let error = only("");
     assert_eq!((error.line, error.column), (1, 1));
-    assert_eq!(error.message, "there is no pool, so nobody would answer");
+    assert_eq!(error.message, "there is no pool to answer requests");
     assert_eq!(only(&format!("{LISTENER}{POOL}[admin]\n")).message, "`[admin]` has no `listen`");
 }
 
 #[test]
 fn what_is_given_twice_or_in_two_ways_is_named_the_second_time() {
-    let second = |word: &str| format!("`{word}` is given a second time");
+    let second = |word: &str| format!("`{word}` is given twice");
     let keep = "keep one of the two";
     says(in_listener("listen = \":1\""), 1, "listen", &second("listen"), keep);
     says(in_listener("[pool.echo]"), 7, "echo", &second("echo"), keep);
@@ -475,7 +475,7 @@ fn the_number_of_a_user_is_one_that_changes_the_user() {
             "-0",
         ] {
             let error = in_pool(&format!("{option} = \"{text}\"")).0;
-            assert_eq!(error.message, format!("`{text}` is not the number of a {option}"));
+            assert_eq!(error.message, format!("`{text}` is not a valid {option} id"));
         }
         let text = format!("{LISTENER}{POOL}{option} = \"4294967294\"\n");
         let source = Source { name: "roadstead.toml".into(), text };
@@ -529,10 +529,10 @@ fn a_circle_of_pools_is_named_in_full_and_once() {
     let pool =
         |name: &str, then: &str| format!("[pool.{name}]\nprogram = [\"cat\"]\nthen = \"{then}\"\n");
     let text = [pool("a", "b"), pool("b", "c"), pool("c", "d"), pool("d", "b")].concat();
-    let message = "`then` goes in a circle: b → c → d → b";
-    says((only(&text), 12), 8, "\"b\"", message, "remove one `then` of the circle");
-    let message = "`then` goes in a circle: echo → echo";
-    let suggestion = "remove one `then` of the circle";
+    let message = "the `then` of these pools form a cycle: b → c → d → b";
+    says((only(&text), 12), 8, "\"b\"", message, "remove one `then` of the cycle");
+    let message = "the `then` of these pools form a cycle: echo → echo";
+    let suggestion = "remove one `then` of the cycle";
     says(in_pool("then = \"echo\""), 8, "\"echo\"", message, suggestion);
 }
 
@@ -556,7 +556,7 @@ fn numbers_of_workers_that_contradict_each_other_are_named() {
         in_pool("pipeline = 4\nstream = { idle_timeout = \"1s\" }"),
         1,
         "stream",
-        "silence cannot tell the replies to two requests apart",
+        "a pause cannot separate the replies to two requests",
         "add `until = \".\"`, or remove `pipeline`",
     );
     let message = "`workers` = \"many\" is not a range";
@@ -570,28 +570,28 @@ fn what_finds_replies_out_of_step_belongs_to_programs_without_ids() {
         in_pool("framing = \"oneshot\"\nalignment = \"auto\""),
         1,
         "alignment",
-        "`alignment` has nothing to do here: a `oneshot` process has one request, so its reply is that one's",
+        "`alignment` has no effect here: a `oneshot` process has one request, so its reply cannot be another one's",
         "remove it",
     );
     says(
         in_pool("framing = \"jsonrpc\"\nalignment = \"strict\""),
         1,
         "alignment",
-        "`alignment` has nothing to do here: replies are found by their ids, which name their requests",
+        "`alignment` has no effect here: replies are matched to requests by id",
         "remove it",
     );
     says(
         in_pool("dispatch = \"session\"\nmatch = \"{1}\""),
         1,
         "match",
-        "`match` has nothing to do here: a connection's own program answers nobody else",
+        "`match` has no effect here: a `session` program serves one client",
         "remove it",
     );
     says(
         in_pool("match = \"id\""),
         9,
         "\"id\"",
-        "`id` names nothing that a request carries",
+        "`id` does not name a part of a request",
         "write for example `match = \"{1}\"` or `match = \"{id}\"`",
     );
     says(
@@ -606,7 +606,7 @@ fn what_finds_replies_out_of_step_belongs_to_programs_without_ids() {
         in_pool("framing = \"jsonrpc\"\nline_breaks = \"keep\""),
         1,
         "line_breaks",
-        "`line_breaks` has nothing to do here",
+        "`line_breaks` has no effect here",
         "remove it",
     );
     says(
@@ -622,8 +622,8 @@ fn what_finds_replies_out_of_step_belongs_to_programs_without_ids() {
 fn names_are_lower_case_and_short() {
     let cases = [
         ("\"\"", "is empty", ""),
-        ("Main", "has the character `M` in it", "write `main`"),
-        ("\"a b\"", "has the character ` ` in it", "write `a-b`"),
+        ("Main", "contains the character `M`", "write `main`"),
+        ("\"a b\"", "contains the character ` `", "write `a-b`"),
         ("9a", "does not begin with a letter", ""),
     ];
     for (name, why, suggestion) in cases {

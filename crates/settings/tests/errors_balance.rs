@@ -66,7 +66,7 @@ fn a_check_says_what_belongs_to_it() {
         in_pool("health_check = { rise = 2 }"),
         18,
         "rise",
-        "`rise` is given, but nothing is checked",
+        "`rise` has no effect: there are no health checks",
         "add `check = \"tcp\"`, or remove it",
     );
     says(
@@ -80,7 +80,7 @@ fn a_check_says_what_belongs_to_it() {
         in_pool("health_check = { check = \"line\", send = \"ping\", path = \"/\" }"),
         49,
         "path",
-        "`path` belongs to `check = \"http\"`",
+        "`path` requires `check = \"http\"`",
         "write `check = \"http\"`, or remove it",
     );
     says(
@@ -101,57 +101,57 @@ fn a_check_says_what_belongs_to_it() {
         in_pool("dispatch = \"session\"\nhealth_check = { check = \"line\", send = \"ping\" }"),
         26,
         "\"line\"",
-        "every check would end the program: it has sessions and no `reset`",
+        "every check would end the program, because it serves sessions and has no `reset`",
         "write `check = \"program\"`, or add `reset`",
     );
     says(
         in_web("health_check = { unhealthy_latency = \"1s\" }"),
         18,
         "unhealthy_latency",
-        "`unhealthy_latency` is given, but failed requests do not count",
+        "`unhealthy_latency` has no effect: failed requests are not counted",
         "add `max_fails = 5`, or remove it",
     );
     says(
         in_web("health_check = { unhealthy_status = \"500\" }"),
         18,
         "unhealthy_status",
-        "`unhealthy_status` is given, but failed requests do not count",
+        "`unhealthy_status` has no effect: failed requests are not counted",
         "add `max_fails = 5`, or remove it",
     );
     says(
         in_web("health_check = { fail_rate = \"0%\" }"),
         18,
         "fail_rate",
-        "`fail_rate` is 0%, which every request reaches",
-        "write a share like \"30%\", or remove it",
+        "`fail_rate` is 0%, which is always exceeded",
+        "write a percentage such as \"30%\", or remove it",
     );
     says(
         in_web("health_check = { max_fails = 3, fail_window = \"30s\" }"),
         33,
         "fail_window",
-        "`fail_window` is given, but there is no `fail_rate`",
+        "`fail_window` requires `fail_rate`",
         "add `fail_rate = \"30%\"`, or remove it",
     );
     says(
         in_web("health_check = { max_fails = 3, unhealthy_status = \"599..500\" }"),
         52,
         "\"599..500\"",
-        "`599..500` is no range of statuses",
-        "write \"200..399\", or \"200\" for that alone",
+        "`599..500` is not a range of statuses",
+        "write \"200..399\", or \"200\" for one status",
     );
     says(
         in_pool("health_check = { max_fails = 3, unhealthy_status = \"500\" }"),
         33,
         "unhealthy_status",
-        "`unhealthy_status` is for workers that speak HTTP",
+        "`unhealthy_status` requires workers that speak HTTP",
         "remove it",
     );
     let servers =
         |health: &str| in_web(&format!("health_check = {{ check = \"http\", {health} }}"));
-    let range = "write \"200..399\", or \"200\" for that alone";
-    says(servers("status = \"9\""), 43, "\"9\"", "`9` is no range of statuses", range);
-    let path = "`a b` cannot be the path of a request";
-    says(servers("path = \"a b\""), 41, "\"a b\"", path, "begin it with `/` and write no blanks");
+    let range = "write \"200..399\", or \"200\" for one status";
+    says(servers("status = \"9\""), 43, "\"9\"", "`9` is not a range of statuses", range);
+    let path = "`a b` is not a valid path of a request";
+    says(servers("path = \"a b\""), 41, "\"a b\"", path, "begin it with `/` and do not use spaces");
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn keys_cookies_and_fallback_answers_of_http_stand_where_they_mean_something() {
         in_web("sticky = { lifetime = \"1h\" }"),
         1,
         "sticky",
-        "`sticky` does not say what a client is known by",
+        "`sticky` needs something to recognise a client by",
         "add `key = \"source\"`",
     );
     says(
@@ -174,21 +174,21 @@ fn keys_cookies_and_fallback_answers_of_http_stand_where_they_mean_something() {
         in_web("sticky = { key = \"source\", secure = true }"),
         28,
         "secure",
-        "`secure` is given, but no `cookie`",
-        "add `cookie = \"berth\"`, or remove it",
+        "`secure` requires `cookie`",
+        "add `cookie = \"worker\"`, or remove it",
     );
     says(
         in_web("sticky = { cookie = \"a b\" }"),
         21,
         "\"a b\"",
-        "`***` cannot be the name of a cookie",
-        "write letters, digits, `-` and `_`",
+        "`***` is not a valid cookie name",
+        "use letters, digits, `-` and `_`",
     );
     says(
         in_web("sticky = { cookie = \"c\", mode = \"passive\", secure = true }"),
         44,
         "secure",
-        "`secure` is given, but the cookie is the server's",
+        "`secure` has no effect: the server sets the cookie",
         "write `mode = \"insert\"`, or remove it",
     );
     says(
@@ -202,21 +202,21 @@ fn keys_cookies_and_fallback_answers_of_http_stand_where_they_mean_something() {
         in_web("sticky = { cookie = \"c\", same_site = \"none\" }"),
         38,
         "\"none\"",
-        "browsers refuse `same_site = \"none\"` without `secure`",
+        "browsers reject `same_site = \"none\"` without `secure`",
         "add `secure = true`",
     );
     says(
         in_web("sticky = { cookie = \"c\", path = \"/a;b\" }"),
         33,
         "\"/a;b\"",
-        "`/a;b` cannot be the path of a cookie",
+        "`/a;b` is not a valid cookie path",
         "begin it with `/`",
     );
     says(
         in_web("sticky = { key = \"word:1\" }"),
         18,
         "\"word:1\"",
-        "`word:1` is not found in the requests of this pool",
+        "`word:1` does not occur in the requests of this pool",
         "write \"header:NAME\", \"cookie:NAME\", \"path\", \"query:NAME\", \"source\" or \"connection\"",
     );
     says(
@@ -230,24 +230,24 @@ fn keys_cookies_and_fallback_answers_of_http_stand_where_they_mean_something() {
         in_pool("sticky = { key = \"header:x\" }"),
         18,
         "\"header:x\"",
-        "`header:x` is not found in the requests of this pool",
+        "`header:x` does not occur in the requests of this pool",
         "write \"word:N\", \"field:NAME\", \"member:NAME\", \"line\", \"source\" or \"connection\"",
     );
     says(
         in_pool("sticky = { cookie = \"c\" }"),
         12,
         "cookie",
-        "`cookie` is for clients of HTTP",
+        "`cookie` requires HTTP clients",
         "write a `key`",
     );
     says(
         in_pool("fallback = { line = \"x\", status = 503 }"),
         26,
         "status",
-        "`status` is for clients of HTTP",
+        "`status` requires HTTP clients",
         "remove it",
     );
-    let asked = "no listener of HTTP asks this pool";
+    let asked = "no HTTP listener uses this pool";
     for line in [
         "sticky = { key = \"header:x\" }",
         "sticky = { cookie = \"c\" }",
@@ -259,28 +259,28 @@ fn keys_cookies_and_fallback_answers_of_http_stand_where_they_mean_something() {
         in_objects("sticky = { cookie = \"c\", mode = \"prefix\" }"),
         33,
         "\"prefix\"",
-        "`prefix` is for workers that speak HTTP",
+        "`prefix` requires workers that speak HTTP",
         "write \"insert\" or \"rewrite\"",
     );
     says(
         in_both("fallback = { redirect = \"/x\" }"),
         14,
         "redirect",
-        "`redirect` says nothing to clients that do not speak HTTP",
-        "write `line` or `file`, or make a pool of its own for them",
+        "`redirect` requires HTTP clients",
+        "write `line` or `file`, or use a separate pool for HTTP",
     );
     says(
         in_web("fallback = { redirect = \"/x\", status = 503 }"),
         40,
         "503",
-        "503 sends nobody elsewhere",
+        "503 is not a redirect status",
         "write 302 or 307, or remove it",
     );
     says(
         in_web("fallback = { line = \"x\", redirect = \"/y\" }"),
         26,
         "redirect",
-        "`fallback` has two answers",
+        "`fallback` has two replies",
         "keep one of them",
     );
 }
@@ -317,7 +317,7 @@ fn a_new_worker_is_not_given_less_where_the_schedule_has_no_weights() {
             in_web(&format!("balance = \"{schedule}\"\nslow_start = \"9s\"")),
             1,
             "slow_start",
-            "`slow_start` cannot be kept to in this pool",
+            "`slow_start` has no effect in this pool",
             "remove it, or choose another `balance`",
         );
     }

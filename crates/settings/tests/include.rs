@@ -109,7 +109,7 @@ fn what_cannot_be_included_is_said_where_it_is_named() {
     );
     for (wrong, message) in [
         ("\"conf.d/none.toml\"", "`conf.d/none.toml` cannot be included: No such file"),
-        ("\"*/a.toml\"", "`*/a.toml` cannot be included: `*` stands only in the last part"),
+        ("\"*/a.toml\"", "`*/a.toml` cannot be included: `*` is allowed only in the last part"),
         ("\"conf.d\"", "conf.d: the file cannot be included: it is not a regular file"),
         ("5", "`include` cannot be a whole number"),
     ] {

@@ -94,7 +94,7 @@ fn what_does_not_belong_to_a_kind_is_said() {
              keepalive_timeout = \"2s\"\n"
                 .to_owned(),
             "keepalive_timeout",
-            "`keepalive_timeout` is given a second time",
+            "`keepalive_timeout` is given twice",
             "keep one of the two",
         ),
     ] {

@@ -25,7 +25,7 @@ fn what_makes_a_program_forget_is_one_frame() {
         let own = format!("framing = \"{framing}\"\ndispatch = \"session\"\nreset = \"{reset}\"\n");
         let error = only(&format!("{LISTENER}{POOL}{own}"));
         assert_eq!(error.column, 9, "{error:?}");
-        assert_eq!(error.message, format!("`reset` is no frame: {why}"));
+        assert_eq!(error.message, format!("`reset` is not a valid frame: {why}"));
         let suggestion = "write one request, or remove `reset`: the program is then replaced";
         assert_eq!(error.suggestion.as_deref(), Some(suggestion));
     }
@@ -37,7 +37,7 @@ fn a_program_on_raw_is_not_reset() {
     let error = only(&format!("{LISTENER}{POOL}{own}"));
     assert_eq!(
         error.message,
-        "a program on `raw` may still hold a part of what its last client sent"
+        "with `raw`, a program may still have unread bytes of its last client"
     );
 }
 
@@ -46,6 +46,6 @@ fn a_reply_does_not_go_to_a_program_that_is_a_connections_own() {
     let own = "[pool.own]\nprogram = [\"cat\"]\ndispatch = \"session\"\n";
     let error = only(&format!("{own}{LISTENER}{POOL}then = \"own\"\n"));
     assert_eq!((error.column, error.word.as_str()), (8, "\"own\""));
-    assert_eq!(error.message, "the programs of `[pool.own]` are each a connection's own");
+    assert_eq!(error.message, "each program of `[pool.own]` serves one connection");
     assert_eq!(error.suggestion.as_deref(), Some("remove `then`, or `dispatch` from `[pool.own]`"));
 }

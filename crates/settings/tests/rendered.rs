@@ -64,7 +64,7 @@ fn several_slips_of_the_pen_are_shown_at_once_and_hide_nothing() {
  --> roadstead.toml:2:10
   |
 2 | listen = 127.0.0.1:7000
-  |          ^^^^^^^^^^^^^^ expected a value; a text stands in quotes
+  |          ^^^^^^^^^^^^^^ expected a value; text must be in quotes
   |
   = help: write `listen = "127.0.0.1:7000"`
 
@@ -72,7 +72,7 @@ error: `10m` is not in quotes
  --> roadstead.toml:3:16
   |
 3 | idle_timeout = 10m
-  |                ^^^ expected a value; a text stands in quotes
+  |                ^^^ expected a value; text must be in quotes
   |
   = help: write `idle_timeout = "10m"`
 

@@ -204,7 +204,7 @@ fn a_route_says_once_what_becomes_of_its_requests() {
         (
             "pool = \"echo\"",
             "\"echo\"",
-            "a program behind HTTP gets an object and gives one answer, and messages are JSON-RPC in `[pool.echo]`",
+            "a program behind HTTP gets an object and gives one answer, and its messages are JSON-RPC in `[pool.echo]`",
             "write `protocol = \"jsonrpc\"` or `\"content-length\"`, or have the program serve HTTP itself",
         ),
         (
@@ -256,7 +256,7 @@ fn routes_are_for_http_only() {
     says(
         list[0],
         "authenticate",
-        "`authenticate` is for listeners of HTTP, and `[listener.main]` is none",
+        "`authenticate` requires an HTTP listener, and `[listener.main]` is not one",
         "write `protocol = \"http\"`, or remove it",
     );
 }
@@ -272,7 +272,9 @@ fn a_route_that_can_never_match_is_found_at_its_place() {
     assert_eq!(list.len(), 1, "{placed}");
     assert_eq!(list[0].line, 11, "{placed}");
     assert!(
-        list[0].message.starts_with("route 2 of `[listener.web]` can never match: route 1 takes")
+        list[0]
+            .message
+            .starts_with("route 2 of `[listener.web]` can never match, because route 1 matches")
     );
     assert_eq!(settings::shadowed(&read("pool = \"main\"")), []);
 }

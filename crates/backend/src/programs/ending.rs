@@ -30,7 +30,7 @@ impl Programs {
                 system.spawner.stop(program.token, spawn::Stop::Term);
             }
             Phase::Terminating => {
-                tracing::warn!(worker = program.name, "does not end when told to, and is killed");
+                tracing::warn!(worker = program.name, "does not end on SIGTERM, and is killed");
                 program.phase = Phase::Killed;
                 system.spawner.stop(program.token, spawn::Stop::Kill);
             }

@@ -65,7 +65,7 @@ const LINE_BREAK: &str =
 
 /// Why a request is rejected whose effect cannot be separated for the clients that share a program.
 const UNSHARED: &str =
-    "clients share this program, and what this method asks for could not be told apart for them";
+    "clients share this program, so a reply to this method could not be assigned to one of them";
 
 /// The result of reading a program's output once.
 #[derive(Debug, PartialEq, Eq)]

@@ -146,12 +146,7 @@ impl<D: Driver> Work<'_, D> {
         let (count, error) = (open.len(), fault.for_operators());
         self.log_unsettled(&settled, Some(&error));
         if let (Some(table), 1..) = (&self.setup.job.dead, count) {
-            tracing::warn!(
-                table,
-                count,
-                error,
-                "dead letters cannot be written now: their rows fail"
-            );
+            tracing::warn!(table, count, error, "dead letters cannot be written; their rows fail");
         }
         let fault = if is_alone { fault.clone() } else { fault.for_others() };
         let failed = Fault { cause: Cause::Database, ..fault };
@@ -180,7 +175,7 @@ impl<D: Driver> Work<'_, D> {
                 table,
                 count,
                 error,
-                "the connection was lost while dead letters were committed: they may be missing"
+                "the connection was lost while dead letters were committed; some may be missing"
             );
         }
     }

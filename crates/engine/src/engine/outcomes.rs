@@ -25,7 +25,7 @@ pub fn refusal(cause: Cause, pool: &str) -> Outcome {
         Cause::Waited => format!("no worker of pool {pool} was free in time; try again later"),
         Cause::Down => format!("no worker of pool {pool} can be started or is fit at the moment"),
         Cause::Fallback => {
-            format!("pool {pool} was told to answer nobody for now; try again later")
+            format!("pool {pool} is disabled; try again later")
         }
         Cause::Gone => format!("the worker of pool {pool} that this client is bound to is gone"),
         Cause::Draining => "the daemon is about to end".to_owned(),

@@ -249,11 +249,7 @@ impl Metrics {
 
     /// Writes only ends with a count above 0, so that the page stays short.
     fn render_ends(&self, page: &mut Page) {
-        page.head(
-            "roadstead_requests_finished_total",
-            "counter",
-            "Requests by the way they ended.",
-        );
+        page.head("roadstead_requests_finished_total", "counter", "Finished requests by cause.");
         for (pool, metrics) in self.pools.values() {
             for &cause in Cause::ALL {
                 for &phase in Phase::ALL {
@@ -277,7 +273,7 @@ impl Metrics {
     /// Writes only causes with a count above 0.
     fn render_listener_ends(&self, page: &mut Page) {
         let name = "roadstead_listener_requests_finished_total";
-        page.head(name, "counter", "Requests of a listener by the way they ended.");
+        page.head(name, "counter", "Finished requests of a listener by cause.");
         for (listener, metrics) in self.listeners.values() {
             for (cause, count) in Cause::ALL.iter().zip(&metrics.ends) {
                 if count.load() > 0 {

@@ -129,7 +129,7 @@ impl Finding {
                 format!("it takes {count} requests at once and answers all: `pipeline` may be more than 1")
             }
             Self::Ends => "it ends when its input ends".into(),
-            Self::EndsOnTerm => "it ends when it is told to (TERM)".into(),
+            Self::EndsOnTerm => "it ends on SIGTERM".into(),
             Self::Serves(status, after) => {
                 format!("it answers a request of HTTP with {status} (after {after:.1?})")
             }
@@ -188,7 +188,7 @@ impl Finding {
                 )
             }
             Self::Stays(wait) => format!("it does not end within {wait:?} when its input ends"),
-            Self::IgnoresTerm(wait) => format!("it does not end within {wait:?} when told to (TERM)"),
+            Self::IgnoresTerm(wait) => format!("it does not end within {wait:?} of SIGTERM"),
         }
     }
 
@@ -201,7 +201,7 @@ impl Finding {
                                     socket, or say where it listens by `--socket`; if it takes \
                                     longer, `--wait`"
                 .into(),
-            Self::Drops => "an error in its handler may do that; run it by hand with the same request"
+            Self::Drops => "perhaps an error in its handler; run it by hand with the same request"
                 .into(),
             Self::NotHttp(_) => "is it a program on pipes, of another `--framing`?".into(),
             Self::WritesBeforeRequest(_) => "print that to standard error, or set `ready = \"line\"` in its pool if it \

@@ -98,7 +98,7 @@ impl FromStr for Misbehaviour {
             ("close-stdout", None) => Self::CloseStdout,
             ("stay", None) => Self::Stay,
             (_, Some(_)) => return Err(format!("`{word}` takes no number, or is not known")),
-            (_, None) => return Err(format!("`{word}` is not a way to misbehave; see --help")),
+            (_, None) => return Err(format!("unknown misbehaviour `{word}`; see --help")),
         };
         Ok(how)
     }
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn what_is_not_understood_says_why() {
         let table = [
-            ("twist", "`twist` is not a way to misbehave; see --help"),
+            ("twist", "unknown misbehaviour `twist`; see --help"),
             ("slow", "`slow` needs `=` and a number"),
             ("slow=x", "`x` is not a number"),
             ("twice=2", "`twice` takes no number, or is not known"),

@@ -164,7 +164,7 @@ fn check_reads_what_the_daemon_will_read_and_names_the_line_of_what_is_missing()
          [[listener.web.route]]\npath = \"/b\"\nrespond = {{ file = \"nowhere.html\" }}\n\
          authenticate = {{ basic = \"file:nobody\" }}\n\
          [pool.main]\nservers = [\"127.0.0.1:1\"]\nfallback = {{ file = \"sorry.html\" }}\n\
-         sticky = {{ cookie = \"berth\", secret = \"env:ROADSTEAD_TEST_NOBODY\" }}\n",
+         sticky = {{ cookie = \"worker\", secret = \"env:ROADSTEAD_TEST_NOBODY\" }}\n",
         tokens = tokens.display(),
     );
     std::fs::write(&file, &wrong).unwrap();

@@ -194,7 +194,7 @@ fn what_an_operator_says_holds_on_every_shard() {
 fn a_client_has_the_same_server_on_every_shard() {
     let all = [named("a"), named("b"), named("c")];
     let ports: Vec<u16> = all.iter().map(|server| server.port).collect();
-    let sticky = format!("{}sticky = {{ cookie = \"berth\" }}", servers(&ports));
+    let sticky = format!("{}sticky = {{ cookie = \"worker\" }}", servers(&ports));
     let (_folder, daemon) = serve(4, &sticky);
     for _ in 0..6 {
         let (_, first) = ask(&daemon, "/", "");

@@ -16,17 +16,22 @@ pub(super) fn check(listener: &Section, faults: &mut Vec<Fault>) {
         for option in ["allow", "deny", "per_address"] {
             let Some(place) = group.key(option) else { continue };
             faults.push(
-                Fault::at(place, "clients of a Unix socket have no address")
-                    .expected("its file's mode and folder say who may connect")
+                Fault::at(place, "clients of a Unix socket have no IP address")
+                    .expected(
+                        "the mode of the socket file and its directory determine who may connect",
+                    )
                     .suggestion("remove it"),
             );
         }
     }
     if let (true, Some(place)) = (group.is("forwarded", Forwarded::Off), group.key("trusted")) {
         faults.push(
-            Fault::at(place, "`trusted` is given, but servers are told nothing of who asked")
-                .expected("it goes with `forwarded = \"x-forwarded\"` or `\"standard\"`")
-                .suggestion("remove it, or choose one of these"),
+            Fault::at(
+                place,
+                "`trusted` has no effect: the client's address is not forwarded to servers",
+            )
+            .expected("`trusted` requires `forwarded = \"x-forwarded\"` or `\"standard\"`")
+            .suggestion("remove it, or choose one of these"),
         );
     }
     if let Some(limits) = group.inner("per_address") {
@@ -53,8 +58,8 @@ fn per_address(limits: &Group, listener: &Group, faults: &mut Vec<Fault>) {
     for (rate, burst) in [("connects", "connects_burst"), ("requests", "requests_burst")] {
         if let (None, Some(place)) = (limits.find(rate), limits.key(burst)) {
             faults.push(
-                Fault::at(place, format!("`{burst}` belongs to a rate, and there is none"))
-                    .expected(format!("`{rate}` says how many a second"))
+                Fault::at(place, format!("`{burst}` requires `{rate}`"))
+                    .expected(format!("`{rate}` is the number per second"))
                     .suggestion(format!("add `{rate} = 10`, or remove it")),
             );
         }
@@ -76,10 +81,11 @@ fn per_address(limits: &Group, listener: &Group, faults: &mut Vec<Fault>) {
         && entries < most
     {
         let place = limits.place("entries").or_else(|| listener.place("connections_max"));
-        let message = format!("{entries} addresses do not hold those of {most} connections");
+        let message =
+            format!("`entries` = {entries} is less than the {most} connections that are allowed");
         faults.push(
             Fault::at(place.unwrap_or(0..0), message)
-                .expected("who is connected must not be forgotten")
+                .expected("every connected address needs an entry")
                 .suggestion(format!("write `entries = {most}` in `per_address`")),
         );
     }

@@ -25,7 +25,7 @@ pub(super) fn check(admin: &Section, faults: &mut Vec<Fault>) {
                 place,
                 format!("the admin address `{listen}` is not local and has no `token`"),
             )
-            .expected("anybody who can reach it could control the daemon")
+            .expected("anyone who can reach it could control the daemon")
             .suggestion(
                 "add `token = \"env:ADMIN_TOKEN\"`, or listen on 127.0.0.1 or a Unix socket",
             ),

@@ -57,7 +57,7 @@ pub(super) fn check(
         for name in OF_HTTP.iter().filter(|_| gets == Gets::Nothing) {
             if let Some(place) = fallback.key(name) {
                 faults.push(
-                    Fault::at(place, format!("`{name}` is for clients of HTTP"))
+                    Fault::at(place, format!("`{name}` requires HTTP clients"))
                         .expected(NOBODY_ASKS)
                         .suggestion("remove it"),
                 );
@@ -67,16 +67,16 @@ pub(super) fn check(
             (fallback.key("redirect"), gets != Gets::Nothing && asked(false))
         {
             faults.push(
-                Fault::at(place, "`redirect` says nothing to clients that do not speak HTTP")
-                    .expected("a listener of another protocol asks this pool too")
-                    .suggestion("write `line` or `file`, or make a pool of its own for them"),
+                Fault::at(place, "`redirect` requires HTTP clients")
+                    .expected("a listener with another protocol also uses this pool")
+                    .suggestion("write `line` or `file`, or use a separate pool for HTTP"),
             );
         }
         head(fallback, faults);
     }
 }
 
-const NOBODY_ASKS: &str = "no listener of HTTP asks this pool";
+const NOBODY_ASKS: &str = "no HTTP listener uses this pool";
 
 /// Whether a listener sends requests to this pool: an HTTP listener if `over_http`, otherwise a listener of another
 /// protocol. It may use the pool directly, or through a pool whose fallback or `then` is this pool.
@@ -130,13 +130,13 @@ fn key(group: &Group, name: &str, gets: Gets, faults: &mut Vec<Fault>) {
     } else {
         "write \"word:N\", \"field:NAME\", \"member:NAME\", \"line\", \"source\" or \"connection\""
     };
-    let message = format!("`{key}` is not found in the requests of this pool");
+    let message = format!("`{key}` does not occur in the requests of this pool");
     let fault = Fault::at(place, message);
     faults.push(match gets {
-        Gets::Messages => fault.expected("they are messages of HTTP").suggestion(suggestion),
+        Gets::Messages => fault.expected("they are HTTP requests").suggestion(suggestion),
         Gets::Nothing => fault.expected(NOBODY_ASKS).suggestion(suggestion),
         Gets::Objects | Gets::Records => {
-            fault.expected("a request of HTTP becomes a record here").suggestion(suggestion)
+            fault.expected("HTTP requests are converted to records here").suggestion(suggestion)
         }
     });
 }
@@ -144,7 +144,7 @@ fn key(group: &Group, name: &str, gets: Gets, faults: &mut Vec<Fault>) {
 fn known_by(sticky: &Group, place: Range<usize>, gets: Gets, faults: &mut Vec<Fault>) {
     match (sticky.key("key"), sticky.key("cookie")) {
         (None, None) => faults.push(
-            Fault::at(place, "`sticky` does not say what a client is known by")
+            Fault::at(place, "`sticky` needs something to recognise a client by")
                 .expected("expected `key` or `cookie`")
                 .suggestion("add `key = \"source\"`"),
         ),
@@ -154,7 +154,7 @@ fn known_by(sticky: &Group, place: Range<usize>, gets: Gets, faults: &mut Vec<Fa
             faults.push(Fault::at(second, message).suggestion("keep one of them"));
         }
         (None, Some(cookie)) if gets == Gets::Nothing => faults.push(
-            Fault::at(cookie, "`cookie` is for clients of HTTP")
+            Fault::at(cookie, "`cookie` requires HTTP clients")
                 .expected(NOBODY_ASKS)
                 .suggestion("write a `key`"),
         ),
@@ -162,8 +162,8 @@ fn known_by(sticky: &Group, place: Range<usize>, gets: Gets, faults: &mut Vec<Fa
             for name in OF_COOKIES {
                 if let Some(place) = sticky.key(name) {
                     faults.push(
-                        Fault::at(place, format!("`{name}` is given, but no `cookie`"))
-                            .suggestion("add `cookie = \"berth\"`, or remove it"),
+                        Fault::at(place, format!("`{name}` requires `cookie`"))
+                            .suggestion("add `cookie = \"worker\"`, or remove it"),
                     );
                 }
             }
@@ -178,23 +178,25 @@ fn cookie(sticky: &Group, gets: Gets, faults: &mut Vec<Fault>) {
     };
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if !name.bytes().all(token) {
-        let message = format!("`{name}` cannot be the name of a cookie");
-        faults.push(Fault::at(place, message).suggestion("write letters, digits, `-` and `_`"));
+        let message = format!("`{name}` is not a valid cookie name");
+        faults.push(Fault::at(place, message).suggestion("use letters, digits, `-` and `_`"));
     }
     if gets == Gets::Objects
         && sticky.is("mode", CookieMode::Prefix)
         && let Some(place) = sticky.place("mode")
     {
         faults.push(
-            Fault::at(place, "`prefix` is for workers that speak HTTP")
-                .expected("these programs get an object, from which nothing of ours is cut")
+            Fault::at(place, "`prefix` requires workers that speak HTTP")
+                .expected(
+                    "these programs receive JSON objects, and the cookie is not removed from them",
+                )
                 .suggestion("write \"insert\" or \"rewrite\""),
         );
     }
     let inserts = sticky.is("mode", CookieMode::Insert);
     for name in OF_INSERTED.iter().filter(|_| !inserts) {
         if let Some(place) = sticky.key(name) {
-            let message = format!("`{name}` is given, but the cookie is the server's");
+            let message = format!("`{name}` has no effect: the server sets the cookie");
             faults.push(
                 Fault::at(place, message).suggestion("write `mode = \"insert\"`, or remove it"),
             );
@@ -214,7 +216,7 @@ fn cookie(sticky: &Group, gets: Gets, faults: &mut Vec<Fault>) {
         (anywhere, sticky.value("secure"), sticky.place("same_site"))
     {
         faults.push(
-            Fault::at(place, "browsers refuse `same_site = \"none\"` without `secure`")
+            Fault::at(place, "browsers reject `same_site = \"none\"` without `secure`")
                 .suggestion("add `secure = true`"),
         );
     }
@@ -222,7 +224,7 @@ fn cookie(sticky: &Group, gets: Gets, faults: &mut Vec<Fault>) {
     if let Some((path, place)) = sticky.given_text("path")
         && (!path.starts_with('/') || path.bytes().any(odd))
     {
-        let message = format!("`{path}` cannot be the path of a cookie");
+        let message = format!("`{path}` is not a valid cookie path");
         faults.push(Fault::at(place, message).suggestion("begin it with `/`"));
     }
 }
@@ -231,18 +233,19 @@ fn cookie(sticky: &Group, gets: Gets, faults: &mut Vec<Fault>) {
 fn without_a_table(sticky: &Group, signed: bool, passive: bool, faults: &mut Vec<Fault>) {
     if let (Some(place), false) = (sticky.key("lifetime"), signed || passive) {
         faults.push(
-            Fault::at(place, "`lifetime` is given, but the cookie does not tell its age")
-                .expected("it goes with `value = \"signed\"` or `mode = \"passive\"`")
-                .suggestion(
-                    "write `value = \"signed\"` and a `secret`, or `max_age` in place of it",
-                ),
+            Fault::at(place, "`lifetime` has no effect: this cookie does not contain its age")
+                .expected("`lifetime` requires `value = \"signed\"` or `mode = \"passive\"`")
+                .suggestion("write `value = \"signed\"` and a `secret`, or use `max_age` instead"),
         );
     }
     if let (Some(place), false) = (sticky.key("entries"), passive) {
         faults.push(
-            Fault::at(place, "`entries` is given, but the cookie says who is bound, and no table")
-                .expected("it goes with a `key`, or with `mode = \"passive\"`")
-                .suggestion("remove it"),
+            Fault::at(
+                place,
+                "`entries` has no effect: the cookie contains the binding, so there is no table",
+            )
+            .expected("`entries` requires `key` or `mode = \"passive\"`")
+            .suggestion("remove it"),
         );
     }
 }
@@ -254,7 +257,7 @@ fn head(fallback: &Group, faults: &mut Vec<Fault>) {
             continue;
         };
         if !text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
-            let message = format!("`{}` cannot stand in a head", text.escape_debug());
+            let message = format!("`{}` is not allowed in a header", text.escape_debug());
             faults.push(
                 Fault::at(place, message).suggestion("write ASCII without control characters"),
             );
@@ -264,7 +267,7 @@ fn head(fallback: &Group, faults: &mut Vec<Fault>) {
         return;
     };
     if fallback.key("redirect").is_some() && !matches!(number, 301 | 302 | 303 | 307 | 308) {
-        let message = format!("{number} sends nobody elsewhere");
+        let message = format!("{number} is not a redirect status");
         faults.push(Fault::at(place, message).suggestion("write 302 or 307, or remove it"));
     }
 }

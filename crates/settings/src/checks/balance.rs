@@ -14,8 +14,8 @@ pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     let hashed = group.is("balance", BalanceMethod::Hash);
     if let (Some(place), false) = (group.key("hash"), hashed) {
         faults.push(
-            Fault::at(place, "`hash` is given, but `balance` is another")
-                .expected("it belongs to `balance = \"hash\"`")
+            Fault::at(place, "`hash` has no effect with this `balance`")
+                .expected("`hash` requires `balance = \"hash\"`")
                 .suggestion("write `balance = \"hash\"`, or remove it"),
         );
     }
@@ -26,8 +26,8 @@ pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
         for (name, given) in [("sticky", group.key("sticky")), ("hash", group.key("hash"))] {
             let Some(place) = given else { continue };
             faults.push(
-                Fault::at(place, format!("`{name}` stands in a database pool"))
-                    .expected("its workers take requests of all clients in one batch")
+                Fault::at(place, format!("`{name}` has no effect in a database pool"))
+                    .expected("its workers process requests of all clients in one batch")
                     .suggestion("remove it"),
             );
         }
@@ -40,14 +40,16 @@ fn slow_start(group: &Group, faults: &mut Vec<Fault>) {
         return;
     };
     let why = match schedule {
-        BalanceMethod::Hash => "with `balance = \"hash\"` its keys would move at each step",
-        BalanceMethod::First => "`balance = \"first\"` knows no weights",
+        BalanceMethod::Hash => {
+            "with `balance = \"hash\"`, keys would move between servers at each step"
+        }
+        BalanceMethod::First => "`balance = \"first\"` ignores weights",
         _ => return,
     };
     let zero = matches!(group.value("slow_start"), Some(Value::Time(time)) if time.is_zero());
     if !zero {
         faults.push(
-            Fault::at(place, "`slow_start` cannot be kept to in this pool")
+            Fault::at(place, "`slow_start` has no effect in this pool")
                 .expected(why)
                 .suggestion("remove it, or choose another `balance`"),
         );
@@ -62,15 +64,16 @@ fn check_idempotent(pool: &Section, faults: &mut Vec<Fault>) {
     let all = group.is("idempotent", Idempotent::All);
     let (message, expected) = match pool.worker {
         Some(WorkerKind::Database) => (
-            "`idempotent` stands in a database pool",
-            "a batch is made again where a key of its table makes that safe",
+            "`idempotent` has no effect in a database pool",
+            "a batch is repeated only if a key of its table makes that safe",
         ),
-        Some(WorkerKind::Handler) => {
-            ("`idempotent` stands in a handler pool", "what a handler had is never made again")
-        }
+        Some(WorkerKind::Handler) => (
+            "`idempotent` has no effect in a handler pool",
+            "requests that a handler has received are never repeated",
+        ),
         _ if session && all => (
-            "a program that is a connection's own cannot be followed by another",
-            "`idempotent = \"all\"` goes with another `dispatch`",
+            "a request of a `session` program cannot be repeated on another program",
+            "`idempotent = \"all\"` requires another `dispatch`",
         ),
         _ => return,
     };
@@ -87,11 +90,11 @@ fn check_hold_timeout(pool: &Section, faults: &mut Vec<Fault>) {
         (queue.key("hold_timeout"), held && others, pool.group.key("sticky").is_some())
     {
         faults.push(
-            Fault::at(place, "`hold_timeout` waits for a bound client's worker to come back")
+            Fault::at(place, "`hold_timeout` waits until the worker of a bound client is available again")
                 .expected(
-                    "one that is no server does not: another starts in its place, and knows nobody",
+                    "only servers become available again; a program is replaced by a new one without the client's state",
                 )
-                .suggestion("remove it; `redispatch` in `sticky` decides whether the client is bound to another"),
+                .suggestion("remove it; `redispatch` in `sticky` determines whether the client is bound to another worker"),
         );
     }
 }
@@ -104,7 +107,7 @@ fn one_answer(fallback: &Group, pool: &Group, faults: &mut Vec<Fault>) {
         (Some(one), Some(other)) => {
             let second = if one.start > other.start { one } else { other };
             faults.push(
-                Fault::at(second, "`fallback` has two answers")
+                Fault::at(second, "`fallback` has two replies")
                     .expected("expected one of `line`, `file`, `pool` and `redirect`")
                     .suggestion("keep one of them"),
             );
@@ -112,7 +115,7 @@ fn one_answer(fallback: &Group, pool: &Group, faults: &mut Vec<Fault>) {
         (None, _) => {
             let place = pool.key("fallback").unwrap_or(0..0);
             faults.push(
-                Fault::at(place, "`fallback` does not say what to answer")
+                Fault::at(place, "`fallback` has no reply")
                     .expected("expected one of `line`, `file`, `pool` and `redirect`")
                     .suggestion("add `line = \"busy, come back later\"`"),
             );

@@ -23,13 +23,7 @@ fn path(pool: &Section, faults: &mut Vec<Fault>) {
         return;
     };
     if pool.group.key("query").is_none() {
-        faults.push(
-            Fault::at(
-                place,
-                "`http_path` is where a `query` is answered over HTTP, and there is none",
-            )
-            .suggestion("remove it"),
-        );
+        faults.push(Fault::at(place, "`http_path` requires a `query`").suggestion("remove it"));
         return;
     }
     let plain = |text: &str| !text.contains(['{', '}', '?', '#', '%']) && text.is_ascii();
@@ -44,7 +38,7 @@ fn path(pool: &Section, faults: &mut Vec<Fault>) {
             Some(name) if !names.contains(&name) => names.push(name),
             None if plain(segment) => {}
             _ => {
-                let message = format!("`{segment}` is no part of a path, or is there twice");
+                let message = format!("`{segment}` is not a valid path segment, or occurs twice");
                 faults.push(
                     Fault::at(place.clone(), message)
                         .expected("expected plain text, or a name in braces")
@@ -81,7 +75,7 @@ fn action(pool: &Section, faults: &mut Vec<Fault>) {
     for (place, second) in rest {
         faults.push(
             Fault::at(place.clone(), format!("{title} has both `{first}` and `{second}`"))
-                .expected("a request is one of them")
+                .expected("a pool has one kind of statement")
                 .suggestion("remove one of the two"),
         );
     }
@@ -99,15 +93,14 @@ fn key(pool: &Section, faults: &mut Vec<Fault>) {
     if let (true, true, Some(place)) = (nothing, key.is_empty(), conflict) {
         faults.push(
             Fault::at(place, "`on_conflict = \"nothing\"` needs a `key`")
-                .expected("only a conflict on that key is acknowledged")
+                .expected("only a conflict on this key is acknowledged")
                 .suggestion("add `key = [\"id\"]` with the columns of a unique key"),
         );
     }
     let Some(place) = insert.place("key") else { return };
     if !nothing {
         faults.push(
-            Fault::at(place, "`key` is for `on_conflict = \"nothing\"` alone")
-                .suggestion("remove it"),
+            Fault::at(place, "`key` requires `on_conflict = \"nothing\"`").suggestion("remove it"),
         );
         return;
     }
@@ -131,7 +124,7 @@ fn order(pool: &Section, faults: &mut Vec<Fault>) {
     }
     let (Some(max), Some(place)) = (many, pool.group.place("workers")) else { return };
     faults.push(
-        Fault::at(place, format!("{max} workers do not keep the order of a client's rows"))
+        Fault::at(place, format!("{max} workers do not preserve the order of a client's rows"))
             .expected("expected one worker, or rows in any order")
             .suggestion("add `order = \"any\"`, or write `workers = 1`"),
     );
@@ -145,7 +138,7 @@ fn server_only(pool: &Section, faults: &mut Vec<Fault>) {
     for option in ["password", "tls", "tls_ca", "connect_timeout"] {
         let Some(place) = pool.group.key(option) else { continue };
         faults.push(
-            Fault::at(place, format!("`{option}` is an option of a server, and SQLite is a file"))
+            Fault::at(place, format!("`{option}` requires a database server; SQLite is a file"))
                 .suggestion("remove it"),
         );
     }

@@ -26,11 +26,11 @@ pub(super) fn check(pools: &[&Section], faults: &mut Vec<Fault>) {
         };
         if let Some((other, ..)) = taken.iter().find(is_same) {
             let owner = format!("`[pool.{}]`", other.name);
-            let message = format!("`{table}` is the table of dead letters of {owner}");
+            let message = format!("`{table}` is already the dead-letter table of {owner}");
             faults.push(
                 Fault::at(place, message)
                     .expected(
-                        "letters do not name their pool, and are tried again by either of the two",
+                        "dead letters do not contain the name of their pool, so either pool would retry them",
                     )
                     .suggestion(format!(
                         "name another table, like `dead_letter_table = \"{}_dead\"`",

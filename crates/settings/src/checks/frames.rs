@@ -20,7 +20,7 @@ pub(super) fn framing(pool: &Section, faults: &mut Vec<Fault>) {
     if let (true, false, Some(place)) = (tags, is_json, group.place("dispatch")) {
         faults.push(
             Fault::at(place, "only JSON-RPC messages have ids that can be rewritten")
-                .expected("`tagged` goes with `framing = \"jsonrpc\"` or `\"content-length\"`")
+                .expected("`tagged` requires `framing = \"jsonrpc\"` or `\"content-length\"`")
                 .suggestion("remove `dispatch`, or set `framing` to one of these"),
         );
     }
@@ -28,8 +28,8 @@ pub(super) fn framing(pool: &Section, faults: &mut Vec<Fault>) {
         (tags, group.is("handshake", Handshake::Mcp), group.place("handshake"))
     {
         faults.push(
-            Fault::at(place, "this handshake needs a program that is shared by its ids")
-                .expected("`handshake = \"mcp\"` goes with `framing = \"jsonrpc\"` or `\"content-length\"`")
+            Fault::at(place, "this handshake requires a program that clients share")
+                .expected("`handshake = \"mcp\"` requires `framing = \"jsonrpc\"` or `\"content-length\"`")
                 .suggestion("set `framing = \"jsonrpc\"`, or remove `handshake`"),
         );
     }
@@ -40,7 +40,9 @@ pub(super) fn framing(pool: &Section, faults: &mut Vec<Fault>) {
         faults.push(
             Fault::at(place, "a `oneshot` program serves one request")
                 .expected("`pipeline` = 1")
-                .suggestion("remove `pipeline`; `workers` says how many run at once"),
+                .suggestion(
+                    "remove `pipeline`; `workers` is the number of programs that run at once",
+                ),
         );
     }
     greeting(group, framing, faults);
@@ -53,10 +55,12 @@ pub(super) fn framing(pool: &Section, faults: &mut Vec<Fault>) {
 fn alignment(group: &Group, framing: Framing, tags: bool, faults: &mut Vec<Fault>) {
     let is_session = group.is("dispatch", Dispatch::Session);
     let why = match framing {
-        Framing::Oneshot => Some("a `oneshot` process has one request, so its reply is that one's"),
+        Framing::Oneshot => {
+            Some("a `oneshot` process has one request, so its reply cannot be another one's")
+        }
         Framing::Http => Some("a program that serves HTTP has a connection for each request"),
-        _ if tags => Some("replies are found by their ids, which name their requests"),
-        _ if is_session => Some("a connection's own program answers nobody else"),
+        _ if tags => Some("replies are matched to requests by id"),
+        _ if is_session => Some("a `session` program serves one client"),
         _ => None,
     };
     let serves_one_client = is_session && group.key("reset").is_none();
@@ -64,9 +68,9 @@ fn alignment(group: &Group, framing: Framing, tags: bool, faults: &mut Vec<Fault
         (framing == Framing::Lines && !serves_one_client, group.key("line_breaks"))
     {
         faults.push(
-            Fault::at(place, "`line_breaks` has nothing to do here")
+            Fault::at(place, "`line_breaks` has no effect here")
                 .expected(
-                    "it goes with `framing = \"lines\"`, and programs that serve several clients",
+                    "`line_breaks` requires `framing = \"lines\"` and programs that serve several clients",
                 )
                 .suggestion("remove it"),
         );
@@ -74,8 +78,8 @@ fn alignment(group: &Group, framing: Framing, tags: bool, faults: &mut Vec<Fault
     for name in ["alignment", "match"] {
         if let (Some(why), Some(place)) = (why, group.key(name)) {
             faults.push(
-                Fault::at(place, format!("`{name}` has nothing to do here: {why}"))
-                    .expected("it goes with programs whose replies come in order, without ids")
+                Fault::at(place, format!("`{name}` has no effect here: {why}"))
+                    .expected("`{name}` requires programs whose replies come in order, without ids")
                     .suggestion("remove it"),
             );
         }
@@ -91,7 +95,7 @@ fn alignment(group: &Group, framing: Framing, tags: bool, faults: &mut Vec<Fault
                 "`strict` cannot check before another client is served: with `pipeline` above 1 requests \
                  of several clients are with the program at once",
             )
-            .expected("`alignment = \"strict\"` goes with `pipeline` = 1")
+            .expected("`alignment = \"strict\"` requires `pipeline` = 1")
             .suggestion("remove `pipeline`, or replace `alignment` by `match`, which checks each reply"),
         );
     }
@@ -102,7 +106,7 @@ fn alignment(group: &Group, framing: Framing, tags: bool, faults: &mut Vec<Fault
     };
     if MatchKey::parse(text).is_none() {
         faults.push(
-            Fault::at(place, format!("`{text}` names nothing that a request carries"))
+            Fault::at(place, format!("`{text}` does not name a part of a request"))
                 .expected(
                     "expected `{N}`, a word counted from 1, or `{NAME}`, a member of a JSON object",
                 )
@@ -128,9 +132,12 @@ fn greeting(group: &Group, framing: Framing, faults: &mut Vec<Fault>) {
     let oneshot = framing == Framing::Oneshot;
     if let (true, Some(place)) = (oneshot, group.key("sticky")) {
         faults.push(
-            Fault::at(place, "a `oneshot` program serves one request, so nobody comes back to it")
-                .expected("`sticky` goes with programs that stay")
-                .suggestion("remove `sticky`"),
+            Fault::at(
+                place,
+                "a `oneshot` program serves one request, so no client can return to it",
+            )
+            .expected("`sticky` requires programs that keep running")
+            .suggestion("remove `sticky`"),
         );
     }
     let (true, Some(place)) = (group.is("ready", Ready::Line), group.place("ready")) else {
@@ -138,15 +145,18 @@ fn greeting(group: &Group, framing: Framing, faults: &mut Vec<Fault>) {
     };
     if oneshot {
         faults.push(
-            Fault::at(place, "all that a `oneshot` program says is its reply")
+            Fault::at(place, "the whole output of a `oneshot` program is its reply")
                 .expected("`ready = \"start\"`")
                 .suggestion("remove `ready`"),
         );
     } else if group.is("handshake", Handshake::Mcp) {
         faults.push(
-            Fault::at(place, "a program that is greeted is ready when it has answered that")
-                .expected("`ready = \"start\"` with `handshake = \"mcp\"`")
-                .suggestion("remove `ready`"),
+            Fault::at(
+                place,
+                "with a handshake, a program is ready when it has answered the handshake",
+            )
+            .expected("`ready = \"start\"` with `handshake = \"mcp\"`")
+            .suggestion("remove `ready`"),
         );
     }
 }
@@ -157,8 +167,8 @@ fn session(pool: &Section, framing: Framing, faults: &mut Vec<Fault>) {
     let is_session = group.is("dispatch", Dispatch::Session);
     if let (false, Some(place)) = (is_session, group.key("reset")) {
         faults.push(
-            Fault::at(place, "nothing is to be forgotten between connections")
-                .expected("`reset` goes with `dispatch = \"session\"`")
+            Fault::at(place, "there is no session to reset")
+                .expected("`reset` requires `dispatch = \"session\"`")
                 .suggestion("add `dispatch = \"session\"`, or remove `reset`"),
         );
     }
@@ -170,14 +180,14 @@ fn session(pool: &Section, framing: Framing, faults: &mut Vec<Fault>) {
     } else if framing == Framing::Oneshot {
         Some("a `oneshot` program serves one request, not a connection")
     } else if group.number("pipeline").is_some_and(|pipeline| pipeline > 1) {
-        Some("a connection's own program has one slot; what its client sends goes straight to it")
+        Some("a `session` program has one slot and receives the bytes of its client directly")
     } else {
         None
     };
     if let (Some(why), Some(place)) = (wrong, group.place("dispatch")) {
         let suggestion = "remove `dispatch`, or `framing` and `pipeline`";
         faults.push(
-            Fault::at(place, why).expected("one connection a program").suggestion(suggestion),
+            Fault::at(place, why).expected("one connection per program").suggestion(suggestion),
         );
     }
 }
@@ -188,10 +198,10 @@ fn reset(pool: &Section, framing: Framing, faults: &mut Vec<Fault>) {
         return;
     };
     if framing == Framing::Raw {
-        let message = "a program on `raw` may still hold a part of what its last client sent";
+        let message = "with `raw`, a program may still have unread bytes of its last client";
         return faults.push(
             Fault::at(place, message)
-                .expected("`reset` goes with a framing that says where a request ends")
+                .expected("`reset` requires a framing that marks the end of a request")
                 .suggestion("remove `reset`: the program is then replaced after each connection"),
         );
     }
@@ -205,8 +215,8 @@ fn reset(pool: &Section, framing: Framing, faults: &mut Vec<Fault>) {
     };
     if let Some(why) = wrong {
         faults.push(
-            Fault::at(place, format!("`reset` is no frame: {why}"))
-                .expected("expected one request, without what the framing adds")
+            Fault::at(place, format!("`reset` is not a valid frame: {why}"))
+                .expected("expected one request, excluding framing")
                 .suggestion("write one request, or remove `reset`: the program is then replaced"),
         );
     }
@@ -220,12 +230,9 @@ pub(super) fn check_then_session(pool: &Section, pools: &[&Section], faults: &mu
     let next = pools.iter().find(|next| next.name == *name);
     if next.is_some_and(|next| next.group.is("dispatch", Dispatch::Session)) {
         faults.push(
-            Fault::at(
-                place,
-                format!("the programs of `[pool.{name}]` are each a connection's own"),
-            )
-            .expected("expected a pool whose workers anybody may ask")
-            .suggestion(format!("remove `then`, or `dispatch` from `[pool.{name}]`")),
+            Fault::at(place, format!("each program of `[pool.{name}]` serves one connection"))
+                .expected("expected a pool whose workers serve all clients")
+                .suggestion(format!("remove `then`, or `dispatch` from `[pool.{name}]`")),
         );
     }
 }
@@ -239,26 +246,30 @@ fn stream(pool: &Section, framing: Framing, tags: bool, faults: &mut Vec<Fault>)
             && let Some(place) = group.place("framing")
         {
             faults.push(
-                Fault::at(place, "nobody could tell where a reply of `raw` bytes ends")
-                    .expected("`stream` says what ends it")
+                Fault::at(place, "the end of a reply of `raw` bytes is not marked")
+                    .expected("`stream` defines the end of a reply")
                     .suggestion("add `stream = { idle_timeout = \"50ms\" }`"),
             );
         }
         return;
     };
     let wrong = if stream.find("until").is_none() && stream.find("idle_timeout").is_none() {
-        Some(("nothing ends the reply", "`until`, `idle_timeout` or both", "add `until = \".\"`"))
+        Some((
+            "the end of the reply is not defined",
+            "`until`, `idle_timeout` or both",
+            "add `until = \".\"`",
+        ))
     } else if framing == Framing::Oneshot {
         let why = "the reply of a `oneshot` program ends with its output";
         Some((why, "no `stream`", "remove `stream`"))
     } else if tags {
-        let why = "a reply that is found by its id is one message";
+        let why = "a reply that is matched by id is one message";
         Some((why, "no `stream`", "remove `stream`, or set `dispatch = \"in-order\"`"))
     } else if stream.find("until").is_none() && group.number("pipeline").is_some_and(|it| it > 1) {
-        let why = "silence cannot tell the replies to two requests apart";
+        let why = "a pause cannot separate the replies to two requests";
         Some((why, "`until`, or `pipeline` = 1", "add `until = \".\"`, or remove `pipeline`"))
     } else if group.find("then").is_some() {
-        let why = "what goes to another pool is one frame";
+        let why = "a reply that goes to another pool is one frame";
         Some((why, "either `stream` or `then`", "remove one of the two"))
     } else {
         None
@@ -280,8 +291,8 @@ pub(super) fn check_reply_style(listener: &Section, faults: &mut Vec<Fault>) {
     ) = (group.get("protocol"), group.get("reply"), group.place("reply"))
     {
         faults.push(
-            Fault::at(place, "JSON-RPC messages carry no marks")
-                .expected("refusals are error objects there")
+            Fault::at(place, "JSON-RPC messages have no `!` prefix")
+                .expected("errors are JSON-RPC error objects")
                 .suggestion("remove `reply`"),
         );
     }

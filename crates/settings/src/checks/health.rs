@@ -37,7 +37,7 @@ pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     if super::http::serves(pool) && kind == CheckKind::Line {
         let place = health.place("check").unwrap_or(0..0);
         faults.push(
-            Fault::at(place, "a program that serves HTTP reads no lines")
+            Fault::at(place, "a program that serves HTTP does not read lines")
                 .expected("expected `check = \"http\"`, `\"tcp\"` or `\"program\"`")
                 .suggestion("write `check = \"http\"`"),
         );
@@ -57,14 +57,14 @@ fn of_errors(health: &Group, faults: &mut Vec<Fault>) {
     let rate = health.key("fail_rate");
     if let (Some(place), Some(Value::Number(0))) = (rate.clone(), health.value("fail_rate")) {
         faults.push(
-            Fault::at(place, "`fail_rate` is 0%, which every request reaches")
-                .suggestion("write a share like \"30%\", or remove it"),
+            Fault::at(place, "`fail_rate` is 0%, which is always exceeded")
+                .suggestion("write a percentage such as \"30%\", or remove it"),
         );
     }
     for name in ["fail_window", "fail_min_requests"] {
         if let (Some(place), None) = (health.key(name), &rate) {
             faults.push(
-                Fault::at(place, format!("`{name}` is given, but there is no `fail_rate`"))
+                Fault::at(place, format!("`{name}` requires `fail_rate`"))
                     .suggestion("add `fail_rate = \"30%\"`, or remove it"),
             );
         }
@@ -73,10 +73,10 @@ fn of_errors(health: &Group, faults: &mut Vec<Fault>) {
     let counted = in_a_row || rate.is_some();
     for name in ["unhealthy_latency", "unhealthy_status"].into_iter().filter(|_| !counted) {
         if let Some(place) = health.key(name) {
-            let message = format!("`{name}` is given, but failed requests do not count");
+            let message = format!("`{name}` has no effect: failed requests are not counted");
             faults.push(
                 Fault::at(place, message)
-                    .expected("expected with `max_fails` or `fail_rate`")
+                    .expected("`{name}` requires `max_fails` or `fail_rate`")
                     .suggestion("add `max_fails = 5`, or remove it"),
             );
         }
@@ -89,7 +89,7 @@ fn unhealthy_status(pool: &Section, health: &Group, faults: &mut Vec<Fault>) {
     let speaks = pool.worker == Some(WorkerKind::Servers) || super::http::serves(pool);
     if let (Some(place), false) = (health.key("unhealthy_status"), speaks) {
         faults.push(
-            Fault::at(place, "`unhealthy_status` is for workers that speak HTTP")
+            Fault::at(place, "`unhealthy_status` requires workers that speak HTTP")
                 .expected("expected in a pool of servers, or of programs that serve HTTP")
                 .suggestion("remove it"),
         );
@@ -102,9 +102,12 @@ fn session_alone(pool: &Section, health: &Group, faults: &mut Vec<Fault>) {
     if session && pool.group.find("reset").is_none() {
         let place = health.place("check").unwrap_or(0..0);
         faults.push(
-            Fault::at(place, "every check would end the program: it has sessions and no `reset`")
-                .expected("expected `check = \"program\"`, or a `reset`")
-                .suggestion("write `check = \"program\"`, or add `reset`"),
+            Fault::at(
+                place,
+                "every check would end the program, because it serves sessions and has no `reset`",
+            )
+            .expected("expected `check = \"program\"`, or a `reset`")
+            .suggestion("write `check = \"program\"`, or add `reset`"),
         );
     }
 }
@@ -116,8 +119,8 @@ fn without_a_check(health: &Group, kind: CheckKind, faults: &mut Vec<Fault>) {
     for name in EVERY {
         if let Some(place) = health.key(name) {
             faults.push(
-                Fault::at(place, format!("`{name}` is given, but nothing is checked"))
-                    .expected("it belongs to a `check`")
+                Fault::at(place, format!("`{name}` has no effect: there are no health checks"))
+                    .expected("`{name}` requires `check`")
                     .suggestion("add `check = \"tcp\"`, or remove it"),
             );
         }
@@ -129,7 +132,7 @@ fn of_another_check(health: &Group, kind: CheckKind, faults: &mut Vec<Fault>) {
         if let (Some(place), true) = (health.key(name), *of != kind) {
             let word = word(*of);
             faults.push(
-                Fault::at(place, format!("`{name}` belongs to `check = \"{word}\"`"))
+                Fault::at(place, format!("`{name}` requires `check = \"{word}\"`"))
                     .expected("does not belong here")
                     .suggestion(format!("write `check = \"{word}\"`, or remove it")),
             );
@@ -173,12 +176,12 @@ fn of_another_worker(pool: &Section, health: &Group, kind: CheckKind, faults: &m
     }
     if let (Some(place), CheckKind::Program) = (health.key("port"), kind) {
         faults.push(
-            Fault::at(place, "`port` is given, and the `command` is told no address")
+            Fault::at(place, "`port` has no effect: the `command` does not receive an address")
                 .suggestion("remove it, or write `check = \"tcp\"` or `\"http\"`"),
         );
     } else if let (Some(place), true) = (health.key("port"), worker == WorkerKind::Program) {
         faults.push(
-            Fault::at(place, "`port` is given, and programs have no other address")
+            Fault::at(place, "`port` has no effect: programs have no address")
                 .suggestion("remove it"),
         );
     }
@@ -196,10 +199,10 @@ fn head(health: &Group, faults: &mut Vec<Fault>) {
             _ => !text.bytes().all(|byte| byte.is_ascii_graphic()),
         };
         if wrong {
-            let fault = Fault::at(place, format!("`{text}` cannot be the {name} of a request"));
+            let fault = Fault::at(place, format!("`{text}` is not a valid {name} of a request"));
             faults.push(match name {
                 "method" => fault.suggestion("write \"GET\" or \"HEAD\""),
-                "path" => fault.suggestion("begin it with `/` and write no blanks"),
+                "path" => fault.suggestion("begin it with `/` and do not use spaces"),
                 _ => fault.suggestion("write a name like \"app.example\""),
             });
         }
@@ -210,9 +213,9 @@ fn statuses(health: &Group, name: &str, faults: &mut Vec<Fault>) {
     let Some((text, place)) = health.given_text(name) else { return };
     if Statuses::read(text).is_none() {
         faults.push(
-            Fault::at(place, format!("`{text}` is no range of statuses"))
+            Fault::at(place, format!("`{text}` is not a range of statuses"))
                 .expected("expected two numbers from 100 to 599")
-                .suggestion("write \"200..399\", or \"200\" for that alone"),
+                .suggestion("write \"200..399\", or \"200\" for one status"),
         );
     }
 }

@@ -11,12 +11,10 @@ use crate::walk::Section;
 /// `workers` is rejected for servers: each server is a worker.
 pub(super) fn reject_workers(pool: &Section, faults: &mut Vec<Fault>) {
     if let Some(place) = pool.group.key("workers") {
-        let message = format!("`[pool.{}]` has as many workers as `servers`", pool.name);
-        faults.push(
-            Fault::at(place, message).expected("does not belong here").suggestion(
-                "remove it; `upstream.max_concurrent` limits what one server has at once",
-            ),
-        );
+        let message = format!("`[pool.{}]` has one worker per entry of `servers`", pool.name);
+        faults.push(Fault::at(place, message).expected("does not belong here").suggestion(
+            "remove it; `upstream.max_concurrent` limits the concurrent requests of one server",
+        ));
     }
 }
 
@@ -28,7 +26,7 @@ pub(super) fn no_retries(pool: &Section, faults: &mut Vec<Fault>) {
             format!("`[pool.{}]` has neither servers nor programs that serve HTTP", pool.name);
         faults.push(
             Fault::at(place, message)
-                .expected("what another worker had may have been done, and is not asked again")
+                .expected("a request that another worker has received may have had an effect, so it is not repeated")
                 .suggestion("remove `retries`"),
         );
     }
@@ -44,7 +42,7 @@ pub(super) fn no_response_limits(pool: &Section, faults: &mut Vec<Fault>) {
             let message =
                 format!("`[pool.{}]` has neither servers nor programs that serve HTTP", pool.name);
             faults.push(
-                Fault::at(place, message).expected("its replies have no heads").suggestion(
+                Fault::at(place, message).expected("its replies have no HTTP head").suggestion(
                     format!("remove `{option}`; `reply_max` limits a reply of a program"),
                 ),
             );
@@ -83,7 +81,7 @@ pub(super) fn speaks(listener: &Section, pools: &[&Section], faults: &mut Vec<Fa
         let (Some(place), Some(_)) = (group.place("pool"), pool.worker) else { continue };
         if http && !answers {
             let message = format!(
-                "a listener of HTTP needs `servers`, a `database` or a `program`, and \
+                "an HTTP listener requires a pool with `servers`, a `database` or a `program`, and \
                  `[pool.{name}]` has none of them"
             );
             faults.push(
@@ -96,16 +94,18 @@ pub(super) fn speaks(listener: &Section, pools: &[&Section], faults: &mut Vec<Fa
             let suggestion = if why == JSON_RPC {
                 "write `protocol = \"jsonrpc\"` or `\"content-length\"`, or have the program serve HTTP itself"
             } else {
-                "choose such a `framing` without `stream`, or another `protocol`"
+                "choose one of these `framing`s without `stream`, or another `protocol`"
             };
             faults.push(no_object(place, name, why).suggestion(suggestion));
         } else if serves && !http {
-            let message =
-                format!("the programs of `[pool.{name}]` speak HTTP, and its clients do not");
+            let message = format!(
+                "the programs of `[pool.{name}]` speak HTTP, but the clients of this listener do not"
+            );
             faults.push(Fault::at(place, message).suggestion("write `protocol = \"http\"`"));
         } else if servers && !http {
-            let message =
-                format!("`[pool.{name}]` has servers, which speak HTTP, and its clients do not");
+            let message = format!(
+                "the servers of `[pool.{name}]` speak HTTP, but the clients of this listener do not"
+            );
             faults.push(Fault::at(place, message).suggestion("write `protocol = \"http\"`"));
         }
     }
@@ -149,22 +149,22 @@ pub(super) fn serving(pool: &Section, pools: &[&Section], faults: &mut Vec<Fault
     if !serves(pool) {
         if let Some(place) = group.key("socket") {
             faults.push(
-                Fault::at(place, "programs on pipes serve on no socket")
-                    .expected("`socket` goes with `framing = \"http\"`")
+                Fault::at(place, "a program on pipes has no socket")
+                    .expected("`socket` requires `framing = \"http\"`")
                     .suggestion("add `framing = \"http\"`, or remove `socket`"),
             );
         }
     } else {
         for name in OF_PIPES {
             if let Some(place) = group.key(name) {
-                let message = format!("`{name}` means nothing to a program that serves HTTP");
+                let message = format!("`{name}` has no effect on a program that serves HTTP");
                 faults.push(Fault::at(place, message).suggestion("remove it"));
             }
         }
         let path = group.is("socket", HttpSocket::Path);
         if let (true, Some(_), Some(place)) = (path, group.key("user"), group.place("socket")) {
             faults.push(
-                Fault::at(place, "another user can make no socket in the daemon's folder")
+                Fault::at(place, "another user cannot create a socket in the daemon's directory")
                     .expected("expected `inherited` or `port` with `user`")
                     .suggestion("choose one of these"),
             );
@@ -176,24 +176,25 @@ pub(super) fn serving(pool: &Section, pools: &[&Section], faults: &mut Vec<Fault
             next.name == *name && (serves(next) || next.worker == Some(WorkerKind::Servers))
         })
     {
-        let message =
-            format!("the workers of `[pool.{name}]` speak HTTP, and a reply is no request of it");
+        let message = format!(
+            "the workers of `[pool.{name}]` expect HTTP requests, and a reply of this pool is not one"
+        );
         faults.push(Fault::at(place, message).suggestion("remove `then`"));
     }
 }
 
-const JSON_RPC: &str = "messages are JSON-RPC";
+const JSON_RPC: &str = "its messages are JSON-RPC";
 
 /// Returns the reason why the programs of a pool cannot receive one object and answer with one frame.
 pub(super) fn takes_no_object(pool: &Section) -> Option<&'static str> {
     if pool.group.key("stream").is_some() {
-        return Some("a reply is many frames");
+        return Some("its replies have several frames");
     }
     match pool.group.get("framing") {
         // A message without an `id` gets no answer, but an HTTP request always does. Requests and notifications of the
         // program have no HTTP request that they could belong to.
         Some(Framing::JsonRpc | Framing::ContentLength) => Some(JSON_RPC),
-        Some(Framing::Raw) => Some("nothing ends a frame"),
+        Some(Framing::Raw) => Some("the end of its frames is not marked"),
         _ => None,
     }
 }
@@ -207,7 +208,7 @@ pub(super) fn addresses(pools: &[&Section], faults: &mut Vec<Fault>) {
             let Some(Value::Address(address)) = server.value("address") else { continue };
             let Some(place) = server.place("address") else { continue };
             if let Address::Inherited(_) = address {
-                let message = format!("`{address}` cannot be connected to");
+                let message = format!("it is not possible to connect to `{address}`");
                 faults.push(Fault::at(place, message).suggestion("write an address with a port"));
             } else if seen.contains(&address) {
                 let message = format!("`{address}` is in `[pool.{}]` twice", pool.name);

@@ -16,7 +16,7 @@ pub(super) fn check(group: &Group, faults: &mut Vec<Fault>) {
         }
         let Some(place) = group.place(option) else { continue };
         faults.push(
-            Fault::at(place, format!("`{text}` is not the number of a {option}"))
+            Fault::at(place, format!("`{text}` is not a valid {option} id"))
                 .expected(format!("expected a name, or a number from 0 to {}", u32::MAX - 1))
                 .suggestion(
                     format!("write `{option} = \"nobody\"`")

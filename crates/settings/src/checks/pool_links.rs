@@ -44,7 +44,8 @@ fn check_http_pools(sections: &[Section], pools: &[&Section], faults: &mut Vec<F
                 && other.worker == Some(WorkerKind::Program)
                 && let Some(why) = http::takes_no_object(other)
             {
-                let suggestion = "choose such a `framing` without `stream`, or name another pool";
+                let suggestion =
+                    "choose one of these `framing`s without `stream`, or name another pool";
                 faults.push(http::no_object(place, &other.name, why).suggestion(suggestion));
             }
             if !reached.iter().any(|known| known.name == other.name) {
@@ -107,14 +108,14 @@ fn can_read(
         return true;
     }
     let message = format!(
-        "`[pool.{}]` is asked with frames, and the workers of `[pool.{}]` take messages of HTTP only",
+        "`[pool.{}]` receives frames, but the workers of `[pool.{}]` accept HTTP requests only",
         pool.name, other.name,
     );
     faults.push(
         Fault::at(place.clone(), message)
-            .expected("only what is asked over HTTP can go on to them")
+            .expected("only HTTP requests can be passed on to them")
             .suggestion(
-                "name a pool whose workers take frames, or answer with a `line` or a `file`",
+                "name a pool whose workers accept frames, or answer with a `line` or a `file`",
             ),
     );
     false
@@ -138,10 +139,10 @@ fn is_reached(pool: &Section, sections: &[Section], in_http: bool) -> bool {
 fn own(other: &Section, place: Range<usize>, faults: &mut Vec<Fault>) {
     if other.group.is("dispatch", Dispatch::Session) {
         let name = &other.name;
-        let message = format!("the programs of `[pool.{name}]` are each a connection's own");
+        let message = format!("each program of `[pool.{name}]` serves one connection");
         faults.push(
             Fault::at(place, message)
-                .expected("expected a pool whose workers anybody may ask")
+                .expected("expected a pool whose workers serve all clients")
                 .suggestion(format!("name another, or remove `dispatch` from `[pool.{name}]`")),
         );
     }
@@ -162,7 +163,7 @@ fn check_fallback_cycle(
         next += 1;
         if at.name == pool.name {
             faults.push(
-                Fault::at(place, "`fallback` goes in a circle")
+                Fault::at(place, "the `fallback`s of these pools form a cycle")
                     .expected("the request would come back to this pool")
                     .suggestion("answer with a `line` or a `file` in one of them"),
             );

@@ -46,7 +46,8 @@ pub(super) fn check(listener: &Section, pools: &[&Section], faults: &mut Vec<Fau
     if !matches!(group.get("protocol"), None | Some(Protocol::Http)) {
         for option in OF_HTTP {
             if let Some(place) = group.key(option) {
-                let message = format!("`{option}` is for listeners of HTTP, and {title} is none");
+                let message =
+                    format!("`{option}` requires an HTTP listener, and {title} is not one");
                 let suggestion = "write `protocol = \"http\"`, or remove it";
                 faults.push(Fault::at(place, message).suggestion(suggestion));
             }
@@ -58,7 +59,7 @@ pub(super) fn check(listener: &Section, pools: &[&Section], faults: &mut Vec<Fau
     if let (Some(place), true) = (group.key("route"), routes > ROUTES_MAX) {
         let message = format!("{title} has {routes} routes, which is more than {ROUTES_MAX}");
         faults.push(
-            Fault::at(place, message).suggestion("join hosts that go the same way in one route"),
+            Fault::at(place, message).suggestion("combine hosts with the same target in one route"),
         );
     }
     for route in with_routes(listener).skip(1) {
@@ -79,11 +80,11 @@ fn via(group: &Group, faults: &mut Vec<Fault>) {
     };
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:[]".contains(&byte);
     if !name.bytes().all(allowed) || name.contains([':', '[', ']']) && !is_host(name) {
-        let message = format!("`via` = \"{}\" is not a name", name.escape_default());
+        let message = format!("`via` = \"{}\" is not a valid name", name.escape_default());
         faults.push(
             Fault::at(place, message)
-                .expected("expected one word, or a host with or without a port, or \"off\"")
-                .suggestion("write one like \"edge-1\""),
+                .expected("expected a word, a host with or without a port, or \"off\"")
+                .suggestion("write a name such as \"edge-1\""),
         );
     }
 }
@@ -114,8 +115,8 @@ pub fn shadowed(configuration: &Configuration) -> Vec<Remark> {
             remarks.push(Remark {
                 path: path.map(str::to_owned).to_vec(),
                 message: format!(
-                    "route {} of `[listener.{}]` can never match: route {} takes all that it is \
-                     for; put it before that one, or remove it",
+                    "route {} of `[listener.{}]` can never match, because route {} matches all its \
+                     requests; move it before that route, or remove it",
                     late + 1,
                     listener.name,
                     early + 1

@@ -197,7 +197,7 @@ pub(crate) enum Shows {
     Target,
     /// Everything except the arguments, unless they name a place.
     Program,
-    /// Only the place of a secret.
+    /// Only the location of a secret.
     Place,
     Nothing,
 }

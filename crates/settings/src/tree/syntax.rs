@@ -95,7 +95,7 @@ fn bare_text(text: &str, line: &Range<usize>) -> Option<Fault> {
     let start = value.as_ptr().addr() - text.as_ptr().addr();
     Some(
         Fault::at(start..start + value.len(), format!("`{inner}` is not in quotes"))
-            .expected("expected a value; a text stands in quotes")
+            .expected("expected a value; text must be in quotes")
             .suggestion(format!("write `{key} = \"{inner}\"`")),
     )
 }

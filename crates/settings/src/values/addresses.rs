@@ -13,9 +13,8 @@ const UNIX_PATH_MAX: usize = 107;
 pub(crate) fn network(text: &str) -> Result<Network, Bad> {
     let (address, bits) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
     let Ok(address) = address.parse::<IpAddr>() else {
-        return Err(
-            Bad::because("is no address or network").suggestion("write one like \"10.0.0.0/8\"")
-        );
+        return Err(Bad::because("is not an address or network")
+            .suggestion("write for example \"10.0.0.0/8\""));
     };
     let most = if address.is_ipv4() { 32 } else { 128 };
     let bits = bits.map_or(Ok(most), str::parse);
@@ -25,13 +24,13 @@ pub(crate) fn network(text: &str) -> Result<Network, Bad> {
             match (network.address, network.address.to_canonical()) {
                 // It would not contain IPv4 clients, and there are no others.
                 (IpAddr::V6(_), IpAddr::V4(v4)) => Err(Bad::because(
-                    "is a network of IPv4-mapped addresses with fewer than 96 bits behind its slash",
+                    "is a network of IPv4-mapped addresses with a prefix shorter than 96 bits",
                 )
-                .suggestion(format!("write it as one of IPv4, like \"{v4}/8\""))),
+                .suggestion(format!("write it as IPv4, for example \"{v4}/8\""))),
                 _ => Ok(network),
             }
         }
-        _ => Err(Bad::because(format!("has no number of bits from 0 to {most} behind its slash"))),
+        _ => Err(Bad::because(format!("has no prefix length from 0 to {most} after its slash"))),
     }
 }
 
@@ -87,7 +86,7 @@ fn inherited(name: &str) -> Result<Address, Bad> {
     }
     let printable = name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':');
     if !printable || name.len() > 255 {
-        return Err(Bad::because("has a name that nothing can be handed over by"));
+        return Err(Bad::because("has a name that a service manager cannot use"));
     }
     Ok(Address::Inherited(name.to_owned()))
 }
@@ -116,7 +115,7 @@ fn unix(path: &str) -> Result<Address, Bad> {
         return Err(Bad::because("has no path").suggestion("write \"unix:/run/roadstead.sock\""));
     }
     if path.contains('\0') {
-        return Err(Bad::because("has a NUL in its path"));
+        return Err(Bad::because("contains a NULs path"));
     }
     if path.len() > UNIX_PATH_MAX {
         let why = format!(
@@ -149,7 +148,7 @@ mod tests {
         assert!(holds("::ffff:0:0/96", "192.0.2.1") && !holds("::ffff:0:0/96", "2001:db8::1"));
         assert!(holds("::/0", "2001:db8::1"));
         let bad = network("::ffff:10.0.0.0/95").expect_err("it is of neither kind");
-        assert_eq!(bad.suggestion.as_deref(), Some("write it as one of IPv4, like \"10.0.0.0/8\""));
+        assert_eq!(bad.suggestion.as_deref(), Some("write it as IPv4, for example \"10.0.0.0/8\""));
     }
 
     #[test]

@@ -244,7 +244,7 @@ fn processors(
 fn plain(text: &str) -> Result<(), Bad> {
     let why = match text {
         text if text.trim().is_empty() => "is empty",
-        text if text.contains('\0') => "has a NUL in it",
+        text if text.contains('\0') => "contains a NUL",
         _ => return Ok(()),
     };
     Err(Bad { why: why.to_owned(), suggestion: None })
@@ -276,7 +276,7 @@ fn texts(
     for (index, item) in items.iter().enumerate() {
         let why = match &item.raw {
             // An argument may be empty, but a program or a column may not.
-            Raw::Text(text) if text.contains('\0') => "has a NUL in it",
+            Raw::Text(text) if text.contains('\0') => "contains a NUL",
             Raw::Text(text)
                 if text.is_empty() && (index == 0 || matches!(option.kind, Kind::Names(_))) =>
             {
@@ -336,7 +336,7 @@ fn variables(walk: &mut Walk<'_>, option: &Opt, table: &[Entry]) -> Option<Value
             }
             Raw::Text(_) => Some(Fault::at(
                 entry.node.span.clone(),
-                format!("`{}` in `{}` has a NUL in it", shown(&entry.key), option.name),
+                format!("`{}` in `{}` contains a NUL", shown(&entry.key), option.name),
             )),
             other => {
                 let message = format!(
@@ -541,7 +541,7 @@ pub(crate) fn expectation(kind: &Kind) -> String {
             "a number, a range like \"2..20\", or a table like { min = 2, max = 20 }".to_owned()
         }
         Kind::List(_, alone) => {
-            format!("a list of tables, or of texts that stand for their `{alone}`")
+            format!("a list of tables, or of texts with only their `{alone}`")
         }
         Kind::Group(options, Shorthand::None | Shorthand::Off) => {
             let names: Vec<&str> = options.iter().map(|option| option.name).collect();

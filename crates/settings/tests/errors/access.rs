@@ -5,35 +5,35 @@ use super::{LISTENER, POOL, in_listener, only, says};
 #[test]
 fn limits_by_address_are_networks_and_numbers_that_fit_together() {
     let (error, _) = in_listener("allow = [\"10.0.0.0/40\"]");
-    assert!(error.message.starts_with("`10.0.0.0/40` has no number of bits"), "{error:?}");
+    assert!(error.message.starts_with("`10.0.0.0/40` has no prefix length"), "{error:?}");
     let (error, _) = in_listener("deny = [\"localhost\"]");
-    assert_eq!(error.suggestion.as_deref(), Some("write one like \"10.0.0.0/8\""));
+    assert_eq!(error.suggestion.as_deref(), Some("write for example \"10.0.0.0/8\""));
     let nothing = "`per_address` limits nothing";
     says(in_listener("per_address = {}"), 1, "per_address", nothing, "add `connections = 100`");
     says(
         in_listener("per_address = { connections = 5, requests_burst = 5 }"),
         34,
         "requests_burst",
-        "`requests_burst` belongs to a rate, and there is none",
+        "`requests_burst` requires `requests`",
         "add `requests = 10`, or remove it",
     );
     says(
         in_listener("per_address = { connections = 5, entries = 100 }"),
         44,
         "100",
-        "100 addresses do not hold those of 10000 connections",
+        "`entries` = 100 is less than the 10000 connections that are allowed",
         "write `entries = 10000` in `per_address`",
     );
     says(
         in_listener("protocol = \"http\"\nforwarded = \"off\"\ntrusted = [\"::1\"]"),
         1,
         "trusted",
-        "`trusted` is given, but servers are told nothing of who asked",
+        "`trusted` has no effect: the client's address is not forwarded to servers",
         "remove it, or choose one of these",
     );
     let unix = LISTENER.replace(":7000", "unix:a.sock");
     let error = only(&format!("{POOL}{unix}deny = [\"::1\"]\n"));
-    assert_eq!(error.message, "clients of a Unix socket have no address");
+    assert_eq!(error.message, "clients of a Unix socket have no IP address");
 }
 
 #[test]

@@ -10,21 +10,21 @@ fn what_a_database_pool_cannot_be_is_told() {
         in_store("workers = 2"),
         11,
         "2",
-        "2 workers do not keep the order of a client's rows",
+        "2 workers do not preserve the order of a client's rows",
         "add `order = \"any\"`, or write `workers = 1`",
     );
     says(
         in_store("password = \"env:X\""),
         1,
         "password",
-        "`password` is an option of a server, and SQLite is a file",
+        "`password` requires a database server; SQLite is a file",
         "remove it",
     );
     says(
         in_store("http_path = \"/hits\""),
         13,
         "\"/hits\"",
-        "`http_path` is where a `query` is answered over HTTP, and there is none",
+        "`http_path` requires a `query`",
         "remove it",
     );
 }
@@ -39,10 +39,10 @@ fn the_path_of_a_query_is_one_of_http() {
     };
     assert_eq!(at("hits"), "`hits` does not begin with `/`");
     for bad in ["{id", "{}", "a{id}", "{a-b}", "a?b", "a%20b", "ä"] {
-        let message = format!("`{bad}` is no part of a path, or is there twice");
+        let message = format!("`{bad}` is not a valid path segment, or occurs twice");
         assert_eq!(at(&format!("/hits/{bad}")), message);
     }
-    assert_eq!(at("/{a}/{a}"), "`{a}` is no part of a path, or is there twice");
+    assert_eq!(at("/{a}/{a}"), "`{a}` is not a valid path segment, or occurs twice");
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn a_listener_of_http_needs_a_pool_that_answers_it() {
     let web = "[listener.web]\nlisten = \":1\"\nprotocol = \"http\"\npool = \"store\"\n";
     assert_eq!(
         only(&format!("{web}[pool.store]\nhandler = \"own\"\n")).message,
-        "a listener of HTTP needs `servers`, a `database` or a `program`, and `[pool.store]` has none of them"
+        "an HTTP listener requires a pool with `servers`, a `database` or a `program`, and `[pool.store]` has none of them"
     );
 }
 
@@ -58,14 +58,10 @@ fn a_listener_of_http_needs_a_pool_that_answers_it() {
 fn databases_are_named_with_their_kind() {
     let text = |target: &str| format!("{POOL}[pool.store]\ndatabase = \"{target}\"\n{INSERT}");
     let cases = [
-        ("hits.db", "does not say which database it is", "write \"sqlite:hits.db\""),
-        ("sqlte:hits.db", "names the unknown database `sqlte`", "write \"sqlite:hits.db\""),
-        ("oracle:x", "names the unknown database `oracle`", ""),
-        (
-            "postgres:x",
-            "does not say where the server is",
-            "write \"postgres://USER@HOST/DATABASE\"",
-        ),
+        ("hits.db", "does not say which kind of database it is", "write \"sqlite:hits.db\""),
+        ("sqlte:hits.db", "has the unknown database `sqlte`", "write \"sqlite:hits.db\""),
+        ("oracle:x", "has the unknown database `oracle`", ""),
+        ("postgres:x", "has no server address", "write \"postgres://USER@HOST/DATABASE\""),
         ("sqlite:", "has no path", "write \"sqlite:hits.db\""),
     ];
     for (target, why, suggestion) in cases {
@@ -145,7 +141,10 @@ fn two_pools_have_no_table_of_dead_letters_in_common() {
         let error = only(&text);
         assert_eq!((error.line, error.column), (text.lines().count(), 21), "{text}");
         let name = other[1];
-        assert_eq!(error.message, format!("`{name}` is the table of dead letters of `[pool.a]`"));
+        assert_eq!(
+            error.message,
+            format!("`{name}` is already the dead-letter table of `[pool.a]`")
+        );
         let suggestion = "name another table, like `dead_letter_table = \"b_dead\"`";
         assert_eq!(error.suggestion.as_deref(), Some(suggestion));
     }

@@ -23,7 +23,7 @@ fn an_unknown_protocol_is_one_error_however_many_routes_there_are() {
     assert_eq!(error.message, "`protocol` = \"https\" is not a known value");
     let suggestion = error.suggestion.unwrap();
     assert!(
-        suggestion.contains("neither TLS nor HTTP/2") && suggestion.contains("\"http\""),
+        suggestion.contains("TLS and HTTP/2") && suggestion.contains("\"http\""),
         "{suggestion}"
     );
     let (error, _) = in_listener("protocol = \"tcp\"");
@@ -33,7 +33,7 @@ fn an_unknown_protocol_is_one_error_however_many_routes_there_are() {
 #[test]
 fn options_of_other_servers_are_named_as_they_are_called_here() {
     for (line, expected) in [
-        ("tls = true", "there is no option for TLS"),
+        ("tls = true", "TLS is not supported"),
         ("timeout = \"5s\"", "`request_read_timeout`"),
         ("maxconn = 5", "`connections_max`"),
         ("max-connections = 5", "`connections_max`"),

@@ -16,11 +16,11 @@ fn a_socket_is_for_programs_that_serve_http() {
         in_pool("socket = \"path\""),
         1,
         "socket",
-        "programs on pipes serve on no socket",
+        "a program on pipes has no socket",
         "add `framing = \"http\"`, or remove `socket`",
     );
     let error = serving("socket = \"path\"\nuser = \"nobody\"");
-    assert_eq!(error.message, "another user can make no socket in the daemon's folder");
+    assert_eq!(error.message, "another user cannot create a socket in the daemon's directory");
     assert_eq!(error.word, "\"path\"");
 }
 
@@ -36,11 +36,11 @@ fn what_goes_through_pipes_means_nothing_to_one_that_serves_http() {
     ] {
         let word = line.split(' ').next().unwrap();
         let error = serving(line);
-        let message = format!("`{word}` means nothing to a program that serves HTTP");
+        let message = format!("`{word}` has no effect on a program that serves HTTP");
         assert_eq!((error.message, error.word), (message, word.to_owned()));
     }
     let error = serving("health_check = { check = \"line\", send = \"a\" }");
-    assert_eq!(error.message, "a program that serves HTTP reads no lines");
+    assert_eq!(error.message, "a program that serves HTTP does not read lines");
     let error = serving("balance = \"hash\"\nhash = \"word:1\"");
     assert!(error.suggestion.is_some_and(|suggestion| suggestion.contains("header:NAME")));
 }
@@ -48,10 +48,13 @@ fn what_goes_through_pipes_means_nothing_to_one_that_serves_http() {
 #[test]
 fn one_that_serves_http_has_clients_of_http_alone() {
     let (error, _) = in_pool("framing = \"http\"");
-    assert_eq!(error.message, "the programs of `[pool.echo]` speak HTTP, and its clients do not");
+    assert_eq!(
+        error.message,
+        "the programs of `[pool.echo]` speak HTTP, but the clients of this listener do not"
+    );
     assert_eq!(error.suggestion.as_deref(), Some("write `protocol = \"http\"`"));
     let error = serving("[pool.first]\nprogram = [\"cat\"]\nthen = \"echo\"");
-    assert!(error.message.ends_with("and a reply is no request of it"), "{error:?}");
+    assert!(error.message.ends_with("and a reply of this pool is not one"), "{error:?}");
 }
 
 #[test]
@@ -59,7 +62,7 @@ fn what_a_pool_of_servers_has_one_of_such_programs_has_too() {
     for line in [
         "health_check = { check = \"http\", path = \"/health\" }",
         "health_check = { check = \"tcp\" }",
-        "sticky = { cookie = \"berth\" }",
+        "sticky = { cookie = \"worker\" }",
         "fallback = { line = \"later\", status = 429, retry_after = \"9s\" }",
     ] {
         let http = "framing = \"http\"\n";
@@ -68,7 +71,7 @@ fn what_a_pool_of_servers_has_one_of_such_programs_has_too() {
         assert!(parse(&source, &|_| None).is_ok(), "{line}");
     }
     let error = serving("health_check = { check = \"tcp\", port = 80 }");
-    assert_eq!(error.message, "`port` is given, and programs have no other address");
+    assert_eq!(error.message, "`port` has no effect: programs have no address");
 }
 
 #[test]
@@ -132,32 +135,35 @@ fn what_is_handed_to_another_pool_can_be_read_there() {
         let text =
             format!("{http}[pool.echo]\nfallback = {{ pool = \"web\" }}\n{program}\n{web}{more}");
         let error = only(&text);
-        let told = "`[pool.echo]` is asked with frames, and the workers of `[pool.web]` take messages of HTTP only";
+        let told = "`[pool.echo]` receives frames, but the workers of `[pool.web]` accept HTTP requests only";
         assert_eq!((error.message.as_str(), error.word.as_str()), (told, "\"web\""));
     }
     // A netstring frame could contain a complete request for a server.
     let frames =
         format!("{LISTENER}protocol = \"netstring\"\n{POOL}fallback = {{ pool = \"web\" }}\n{web}");
-    assert!(only(&frames).message.ends_with("messages of HTTP only"));
+    assert!(only(&frames).message.ends_with("HTTP requests only"));
     let error = only(&format!("{LISTENER}{POOL}then = \"web\"\n{web}"));
-    assert!(error.message.ends_with("and a reply is no request of it"), "{error:?}");
+    assert!(error.message.ends_with("and a reply of this pool is not one"), "{error:?}");
     // A frame is a record if clients send frames.
     let text =
         format!("{LISTENER}{POOL}fallback = {{ pool = \"store\" }}\n[pool.store]\n{store}\n");
     assert!(parse(&Source { name: "roadstead.toml".into(), text }, &|_| None).is_ok());
     let own = "[pool.own]\nprogram = [\"cat\"]\ndispatch = \"session\"\n";
     let error = only(&format!("{LISTENER}{POOL}fallback = {{ pool = \"own\" }}\n{own}"));
-    assert_eq!(error.message, "the programs of `[pool.own]` are each a connection's own");
+    assert_eq!(error.message, "each program of `[pool.own]` serves one connection");
 }
 
 #[test]
 fn behind_http_no_pool_further_on_gives_many_frames() {
     let http = format!("{LISTENER}protocol = \"http\"\n{POOL}");
     for (last, why) in [
-        ("stream = { until = \".\" }", "a reply is many frames"),
-        ("framing = \"raw\"\nstream = { idle_timeout = \"50ms\" }", "a reply is many frames"),
-        ("framing = \"jsonrpc\"", "messages are JSON-RPC"),
-        ("framing = \"content-length\"\ndispatch = \"in-order\"", "messages are JSON-RPC"),
+        ("stream = { until = \".\" }", "its replies have several frames"),
+        (
+            "framing = \"raw\"\nstream = { idle_timeout = \"50ms\" }",
+            "its replies have several frames",
+        ),
+        ("framing = \"jsonrpc\"", "its messages are JSON-RPC"),
+        ("framing = \"content-length\"\ndispatch = \"in-order\"", "its messages are JSON-RPC"),
     ] {
         let last = format!("[pool.last]\nprogram = [\"cat\"]\n{last}\n");
         let told = format!(
@@ -189,7 +195,7 @@ fn no_request_comes_back_to_a_pool_that_was_fallback_for_it() {
     let error = only(&format!("{LISTENER}{POOL}fallback = {{ pool = \"b\" }}\n{back}"));
     assert_eq!(
         (error.message.as_str(), error.word.as_str()),
-        ("`fallback` goes in a circle", "\"b\"")
+        ("the `fallback`s of these pools form a cycle", "\"b\"")
     );
 }
 
@@ -200,7 +206,7 @@ fn a_cookie_without_its_age_has_no_lifetime_and_needs_no_table() {
         ("entries = 9", "entries"),
         ("mode = \"passive\", entries = 10000001", "10000001"),
     ] {
-        let error = serving(&format!("sticky = {{ cookie = \"berth\", {line} }}"));
+        let error = serving(&format!("sticky = {{ cookie = \"worker\", {line} }}"));
         assert_eq!(error.word, word, "{error:?}");
     }
 }

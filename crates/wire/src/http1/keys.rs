@@ -21,8 +21,8 @@ fn trimmed(bytes: &[u8], range: Range<usize>) -> Range<usize> {
 /// ```
 /// use wire::http1::keys::cookie;
 /// let mut fields = fields::Fields::headers();
-/// fields.append("Cookie", "a=1; berth=x");
-/// assert_eq!(cookie(&fields, b"berth"), Some(&b"x"[..]));
+/// fields.append("Cookie", "a=1; worker=x");
+/// assert_eq!(cookie(&fields, b"worker"), Some(&b"x"[..]));
 /// ```
 #[must_use]
 pub fn cookie<'a>(fields: &'a Fields, name: &[u8]) -> Option<&'a [u8]> {

@@ -8,9 +8,9 @@ use crate::shell::{Failure, Workspace};
 
 const TEXT: Template = Template(include_str!("../../../pages/balance.md"));
 
-const COOKIE: &str = "berth";
+const COOKIE: &str = "worker";
 
-const STICKY: &str = "sticky = { cookie = \"berth\" }\n";
+const STICKY: &str = "sticky = { cookie = \"worker\" }\n";
 const HEALTH: &str = "health_check = { check = \"http\", path = \"/1\", max_fails = 5, unhealthy_latency = \"5s\", fail_duration = \"10s\" }\n";
 const LIMITS: &str = "max_concurrent = 500\nqueue = { max_requests = 1000, timeout = \"5s\" }\n\
                       fallback = { line = \"busy\", until = \"30%\" }\n";

@@ -52,7 +52,7 @@ impl Unreadable {
         tracing::warn!(
             worker = name,
             count,
-            "said what is no message, which nobody gets: {why} (NaN and Infinity are not JSON)"
+            "printed an invalid message, which was dropped: {why} (NaN and Infinity are not JSON)"
         );
     }
 }

@@ -18,7 +18,7 @@ fn page(name: &str) -> String {
 /// Returns the values of an option from the reference, which is generated from the settings.
 fn words(option: &str) -> Vec<String> {
     let reference = page("reference.md");
-    let heading = format!("The words of `{option}`:\n\n");
+    let heading = format!("The values of `{option}`:\n\n");
     let (_, rest) = reference.split_once(&heading).unwrap_or_else(|| panic!("no {heading:?}"));
     let lines = rest.lines().take_while(|line| line.starts_with("- `\""));
     lines.map(|line| line.split('"').nth(1).unwrap().to_owned()).collect()

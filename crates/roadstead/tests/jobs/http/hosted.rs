@@ -400,7 +400,7 @@ fn a_client_stays_with_its_program_by_a_cookie_until_that_is_gone() {
     };
     for redispatch in [true, false] {
         let sticky =
-            format!("workers = 3\nsticky = {{ cookie = \"berth\", redispatch = {redispatch} }}");
+            format!("workers = 3\nsticky = {{ cookie = \"worker\", redispatch = {redispatch} }}");
         let (_folder, daemon) = serve_pool("", &pool(&sticky));
         let with =
             |cookie: &str| talk(&daemon, format!("GET / HTTP/1.1\r\nCookie: {cookie}\r\n{CLOSE}"));

@@ -85,7 +85,7 @@ fn come_and_go(shards: u32) {
             servers(&[(&a, 1), (&c, 1), (&b, 7)]),
             servers(&[(&a, 1)]) + "health_check = { check = \"tcp\", interval = \"20ms\" }\n",
             servers(&[(&b, 1), (&a, 2)]) + "upstream.max_concurrent = 1\n",
-            servers(&[(&a, 1), (&b, 1)]) + "sticky = { cookie = \"berth\" }\n",
+            servers(&[(&a, 1), (&b, 1)]) + "sticky = { cookie = \"worker\" }\n",
         ];
         for variant in variants.iter().cycle().take(60) {
             let seen = answered.load(Ordering::Relaxed);
@@ -171,7 +171,7 @@ fn a_pipe_in_place_of_a_page_or_a_secret_is_refused_and_stops_nobody() {
 fn what_is_known_of_workers_and_clients_stays_known() {
     let [a, b, c] = ["a", "b", "c"].map(named);
     let folder = folder();
-    let more = "sticky = { cookie = \"berth\" }\nfallback = { line = \"later\" }\n";
+    let more = "sticky = { cookie = \"worker\" }\nfallback = { line = \"later\" }\n";
     let all = |list: &[(&Server, u32)]| configuration("", &(servers(list) + more));
     let first = all(&[(&a, 1), (&b, 1), (&c, 1)]);
     let daemon = Daemon::serve(folder.path(), &first);

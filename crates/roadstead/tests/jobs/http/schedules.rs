@@ -206,7 +206,7 @@ fn a_client_is_held_for_its_own_server_while_others_are_served() {
     let [a, b] = ["<a>", "<b>"].map(named);
     let health = format!("health_check = {{ check = \"tcp\", {CHECKED} }}");
     let queue =
-        "queue = { hold_timeout = \"1h\", timeout = \"1h\" }\nsticky = { cookie = \"berth\" }";
+        "queue = { hold_timeout = \"1h\", timeout = \"1h\" }\nsticky = { cookie = \"worker\" }";
     let folder = folder();
     let daemon = Daemon::serve(folder.path(), &checked(&[&a, &b], &format!("{health}\n{queue}")));
     let (mut cookie, mut tries) = (None, 0);

@@ -47,14 +47,14 @@ fn server(name: &str, set_cookie: &str) -> Answer {
 #[test]
 fn an_inserted_cookie_brings_its_client_back_and_tells_no_address() {
     let servers = three();
-    let sticky = "sticky = { cookie = \"berth\", max_age = \"1h\", secure = true, same_site = \"none\", path = \"/app\" }";
+    let sticky = "sticky = { cookie = \"worker\", max_age = \"1h\", secure = true, same_site = \"none\", path = \"/app\" }";
     let (_folder, daemon) = serve_pool("", &pool(&servers, sticky));
     let replies: Vec<String> = (0..6).map(|_| ask(&daemon, "/", "")).collect();
     for reply in &replies {
         let [cookie] = cookies(reply)[..] else { panic!("{reply}") };
         let (value, attributes) = cookie.split_once(';').unwrap();
         assert_eq!(attributes, " Path=/app; Max-Age=3600; HttpOnly; Secure; SameSite=None");
-        let digits = value.strip_prefix("berth=").unwrap();
+        let digits = value.strip_prefix("worker=").unwrap();
         assert!(digits.len() == 16 && digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
         for _ in 0..3 {
             let again = ask(&daemon, "/", &line(cookie));
@@ -63,14 +63,14 @@ fn an_inserted_cookie_brings_its_client_back_and_tells_no_address() {
         }
     }
     // An invented cookie binds no client.
-    let foreign = ask(&daemon, "/", "Cookie: berth=0011223344556677\r\n");
+    let foreign = ask(&daemon, "/", "Cookie: worker=0011223344556677\r\n");
     assert_eq!(cookies(&foreign).len(), 1);
 }
 
 #[test]
 fn a_client_keeps_its_server_at_weight_0_and_gets_another_when_it_is_gone() {
     let servers = three();
-    let sticky = "sticky = { cookie = \"berth\", value = \"signed\", secret = \"file:secret\" }";
+    let sticky = "sticky = { cookie = \"worker\", value = \"signed\", secret = \"file:secret\" }";
     let folder = crate::daemon::folder();
     std::fs::write(folder.path().join("secret"), "0123456789abcdef\n").unwrap();
     let text = format!(
@@ -81,7 +81,7 @@ fn a_client_keeps_its_server_at_weight_0_and_gets_another_when_it_is_gone() {
     let daemon = Daemon::serve(folder.path(), &text);
     let first = ask(&daemon, "/", "");
     let cookie = cookies(&first)[0].to_owned();
-    assert_eq!(cookie.split(';').next().unwrap().len(), "berth=".len() + 56);
+    assert_eq!(cookie.split(';').next().unwrap().len(), "worker=".len() + 56);
     let place = ["a", "b", "c"].iter().position(|name| *name == body(&first)).unwrap();
     let name = format!("127.0.0.1:{}", servers[place].port);
     ctl(&daemon, &["weight", "main", &name, "0"]);
@@ -102,7 +102,7 @@ fn a_client_keeps_its_server_at_weight_0_and_gets_another_when_it_is_gone() {
 #[test]
 fn a_client_whose_server_is_gone_is_refused_where_that_is_wanted() {
     let servers = three();
-    let sticky = "sticky = { cookie = \"berth\", redispatch = false }";
+    let sticky = "sticky = { cookie = \"worker\", redispatch = false }";
     let (_folder, daemon) = serve_pool("", &pool(&servers, sticky));
     let first = ask(&daemon, "/", "");
     let place = ["a", "b", "c"].iter().position(|name| *name == body(&first)).unwrap();
@@ -117,9 +117,9 @@ fn a_client_whose_server_is_gone_is_refused_where_that_is_wanted() {
 fn a_servers_own_cookie_is_rewritten_and_its_others_are_left_alone() {
     let servers = three();
     for (one, name) in servers.iter().zip(["a", "b", "c"]) {
-        one.answer("/", server(name, "Set-Cookie: berth=000; Path=/; HttpOnly\r\n"));
+        one.answer("/", server(name, "Set-Cookie: worker=000; Path=/; HttpOnly\r\n"));
     }
-    let sticky = "sticky = { cookie = \"berth\", mode = \"rewrite\" }";
+    let sticky = "sticky = { cookie = \"worker\", mode = \"rewrite\" }";
     let (_folder, daemon) = serve_pool("", &pool(&servers, sticky));
     let first = ask(&daemon, "/", "");
     let [other, ours] = cookies(&first)[..] else { panic!("{first}") };
@@ -210,7 +210,7 @@ fn a_fallback_page_comes_and_goes_for_a_client_that_stays() {
     std::fs::write(folder.path().join("sorry.html"), "<p>sorry</p>\n").unwrap();
     let text = format!(
         "[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\n\
-         pool = \"main\"\n[pool.main]\nservers = [\"127.0.0.1:{}\"]\nsticky = {{ cookie = \"berth\" }}\n\
+         pool = \"main\"\n[pool.main]\nservers = [\"127.0.0.1:{}\"]\nsticky = {{ cookie = \"worker\" }}\n\
          fallback = {{ file = \"sorry.html\", retry_after = \"1500ms\", until = \"50%\" }}\n\
          health_check = {{ check = \"http\", interval = \"20ms\" }}\n",
         server.port
@@ -365,7 +365,7 @@ fn a_signed_cookie_is_good_for_its_lifetime_and_no_longer() {
     let text = format!(
         "[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\n\
          pool = \"main\"\n[pool.main]\nservers = [\"127.0.0.1:{}\", \"127.0.0.1:{}\"]\n\
-         sticky = {{ cookie = \"berth\", value = \"signed\", secret = \"file:secret\", lifetime = \"1s\" }}\n",
+         sticky = {{ cookie = \"worker\", value = \"signed\", secret = \"file:secret\", lifetime = \"1s\" }}\n",
         a.port, b.port
     );
     let daemon = Daemon::serve(folder.path(), &text);

@@ -44,7 +44,7 @@ pub(super) const NOT_VERSION_2: &str = "the message has no \"jsonrpc\":\"2.0\"";
 const ID_NOT_KEPT: &str = "programs may change this id: send an integer of at most 15 digits, \
                            or a string of plain characters";
 
-pub(super) const RESPONSE: &str = "it answers what nobody asked";
+pub(super) const RESPONSE: &str = "it answered a request that does not exist";
 
 const NOTIFICATION: &str = "this method is a notification: send it without an id";
 
@@ -82,7 +82,7 @@ pub(super) fn end_of_session(
 }
 
 /// Why a request of a client is rejected whose task could belong to another client.
-const TASK_ALIKE: &str = "`task` is in `params` twice, or in other letters";
+const TASK_ALIKE: &str = "`task` occurs twice in `params`, or with different case";
 
 /// Returns how to handle a message to a shared program with which the handshake (MCP) was performed; `None`: it is an
 /// ordinary message.
