@@ -108,6 +108,8 @@ pub(crate) struct Fallback {
     /// Since when the conditions for switching off hold.
     low_since: Option<Instant>,
     times: u64,
+    /// How often it was switched on other than by an operator, and why the last time.
+    automatic: (u64, Option<FallbackReason>),
 }
 
 impl Fallback {
@@ -126,6 +128,11 @@ impl Fallback {
     /// How often the fallback was switched on.
     pub(crate) const fn times(&self) -> u64 {
         self.times
+    }
+
+    /// How often the fallback was switched on other than by an operator, and why the last time.
+    pub(crate) const fn automatic(&self) -> (u64, Option<FallbackReason>) {
+        self.automatic
     }
 
     /// Whether an operator switched it on.
@@ -156,6 +163,7 @@ impl Fallback {
         if self.on.is_none() {
             self.times += u64::from(self.by_operator.is_none());
             self.on = Some((reason, now));
+            self.automatic = (self.automatic.0 + 1, Some(reason));
         }
     }
 

@@ -65,7 +65,7 @@ pub use settings::{
     BackoffSettings, Batching, Gone, Member, QueueLimits, RecycleSettings, Schedule, Settings,
     Sticky, WEIGHT_MAX,
 };
-pub use status::{Counts, Room, Status, WorkerView};
+pub use status::{Counts, Gauges, Room, Status, WorkerView};
 pub use tokens::{Released, Tokens};
 pub use update::{PoolUpdate, WorkerUpdate};
 pub use why::{Decided, Decision, Out, PLACES_SEEN};

@@ -138,3 +138,19 @@ pub struct Counts {
     /// Events for workers that are gone or whose state does not allow the event. They were ignored.
     pub stale: u64,
 }
+
+/// The figures of a pool that are published as metrics. Each has the meaning of the same field of [`Status`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each field is documented at `Status`")]
+pub struct Gauges {
+    pub queued: u32,
+    pub queued_bytes: usize,
+    pub starting: u32,
+    pub idle: u32,
+    pub busy: u32,
+    pub retiring: u32,
+    pub serving: u32,
+    pub is_fallback_on: bool,
+    pub fallback_activations: u64,
+    pub bound: u32,
+}

@@ -5,7 +5,7 @@ use std::time::Instant;
 use exchange::{PoolId, WorkerId};
 use pool::{FallbackReason, HealthCause, HealthState};
 
-use super::fallback_log::FallbackLine;
+use super::fallback_log::{FallbackLine, FallbackState};
 use super::{Engine, ServedPool};
 use observe::printable::printable;
 
@@ -15,10 +15,17 @@ impl Engine {
         let served = &mut self.pools[pool];
         let replaced = &mut self.effects.to_replace;
         served.log_health_changes(self.now, |worker| replaced.push_back((pool, worker)));
-        let reason = served.pool.fallback_reason();
+        let fallback = FallbackState::of(&served.pool);
         let pool = &served.name;
-        match served.fallback_log.note(reason, self.now) {
+        match served.fallback_log.note(fallback, self.now) {
             None => {}
+            Some(FallbackLine::Briefly(reason, times)) => {
+                tracing::warn!(
+                    pool,
+                    "fallback was on {times} times for a moment: {}",
+                    described(reason)
+                );
+            }
             Some(FallbackLine::On(reason)) => {
                 tracing::warn!(pool, "fallback is on: {}", described(reason));
             }
@@ -31,6 +38,13 @@ impl Engine {
 }
 
 impl ServedPool {
+    /// Whether [`Engine::log_changes`] may have anything to log. Called in every turn.
+    #[inline]
+    pub(super) fn has_changes_to_log(&self) -> bool {
+        self.pool.has_health_changes()
+            || !self.fallback_log.is_current(FallbackState::of(&self.pool))
+    }
+
     /// Logs which workers receive requests again or no longer, with the reason. `replace` is called for each worker to
     /// replace.
     fn log_health_changes(&mut self, now: Instant, mut replace: impl FnMut(WorkerId)) {

@@ -58,7 +58,9 @@ impl Engine {
                 None => {
                     let Some(pool) = self.pools.next_id(&mut self.effects.next_pool) else { break };
                     self.effects.pool = Some(pool);
-                    self.log_changes(pool);
+                    if self.pools[pool].has_changes_to_log() {
+                        self.log_changes(pool);
+                    }
                     pool
                 }
             };

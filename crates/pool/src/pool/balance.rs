@@ -201,8 +201,16 @@ impl<P: Queueable> Pool<P> {
         }
     }
 
+    /// Returns whether [`poll_health_change`](Self::poll_health_change) has anything to return.
+    #[must_use]
+    #[inline]
+    pub fn has_health_changes(&self) -> bool {
+        !self.health_changes.is_empty()
+    }
+
     /// Returns the next change of a worker's health, in the order in which they happened. Call it after every event
     /// until it returns `None`.
+    #[inline]
     pub fn poll_health_change(&mut self) -> Option<HealthChange> {
         self.health_changes.pop_front()
     }

@@ -10,7 +10,7 @@ use crate::affinity::Affinity;
 use crate::fallback::FallbackReason;
 use crate::health::HealthState;
 use crate::settings::Settings;
-use crate::status::{Counts, Room, Status, WorkerView};
+use crate::status::{Counts, Gauges, Room, Status, WorkerView};
 use crate::why::Decision;
 use crate::workers::State;
 
@@ -78,6 +78,24 @@ impl<P: Queueable> Pool<P> {
             fallback_activations: self.fallback.times(),
             bound: self.affinity.as_ref().map_or(0, Affinity::length),
             evicted: self.affinity.as_ref().map_or(0, Affinity::evicted),
+        }
+    }
+
+    /// Returns the figures for metrics. They are published in every turn, so they must be cheap.
+    #[must_use]
+    #[inline]
+    pub fn gauges(&self) -> Gauges {
+        Gauges {
+            queued: self.queue.length(),
+            queued_bytes: self.queue.bytes(),
+            starting: self.workers.starting(),
+            idle: self.workers.idle(),
+            busy: self.workers.busy(),
+            retiring: self.workers.ending(),
+            serving: self.slot_states.serving(),
+            is_fallback_on: self.fallback.state().is_some(),
+            fallback_activations: self.fallback.times(),
+            bound: self.affinity.as_ref().map_or(0, Affinity::length),
         }
     }
 
@@ -154,8 +172,16 @@ impl<P: Queueable> Pool<P> {
         self.workers.find(worker).map(|place| self.worker_table.at(place).health.state())
     }
 
+    /// Returns how often the fallback was switched on other than by an operator, and why the last time.
+    #[must_use]
+    #[inline]
+    pub fn automatic_fallbacks(&self) -> (u64, Option<FallbackReason>) {
+        self.fallback.automatic()
+    }
+
     /// Returns why the fallback is on; `None`: it is off.
     #[must_use]
+    #[inline]
     pub fn fallback_reason(&self) -> Option<FallbackReason> {
         self.fallback.state().map(|(reason, _)| reason)
     }
