@@ -464,7 +464,7 @@ impl Engine {
             if std::mem::take(&mut served.dirty) {
                 let to = metrics.pool(pool);
                 served.counts.publish(to);
-                let status = served.pool.status();
+                let status = served.pool.gauges();
                 to.queued.set(u64::from(status.queued));
                 to.queued_bytes.set(status.queued_bytes as u64);
                 to.paused.set(served.paused.len() as u64);
@@ -475,7 +475,7 @@ impl Engine {
                 to.serving.set(u64::from(status.serving));
                 to.ejections.set(served.pool.counts().ejections);
                 to.bound.set(u64::from(status.bound));
-                to.is_fallback_on.set(u64::from(status.fallback.is_some()));
+                to.is_fallback_on.set(u64::from(status.is_fallback_on));
                 to.fallback_activations.set(status.fallback_activations);
             }
         }

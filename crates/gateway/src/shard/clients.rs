@@ -187,11 +187,13 @@ impl Shard {
     }
 
     /// Resumes clients that were paused because the queue of their pool had no space. Returns true if there were any.
+    #[inline]
     pub(super) fn wake_paused(&mut self) -> bool {
-        // This is the case in nearly every turn.
-        if !self.engine.has_paused() {
-            return false;
-        }
+        // Nearly every turn has none.
+        self.engine.has_paused() && self.wake_some()
+    }
+
+    fn wake_some(&mut self) -> bool {
         let mut woken = std::mem::take(&mut self.woken);
         self.engine.wake_paused(&mut woken);
         let any = !woken.is_empty();
