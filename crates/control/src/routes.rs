@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::FromRef;
+use axum::extract::{FromRef, Request, State};
 use axum::http::Method;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
 use gateway::Access;
 
@@ -106,7 +108,22 @@ pub(crate) fn role(method: &Method, path: &str) -> Role {
 pub(crate) fn router(app: App) -> Router {
     let empty = Router::new();
     let all = ROUTES.iter().fold(empty, |router, it| router.route(it.path, (it.handler)()));
-    all.with_state(app)
+    let shared = Arc::clone(&app.shared);
+    all.with_state(app).layer(from_fn_with_state(shared, invalidate_after_change))
+}
+
+/// Makes pages for anonymous clients outdated before a command is answered, so that they show what it changed.
+async fn invalidate_after_change(
+    State(shared): State<Arc<SharedPages>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let is_change = !matches!(*request.method(), Method::GET | Method::HEAD);
+    let response = next.run(request).await;
+    if is_change {
+        shared.invalidate();
+    }
+    response
 }
 
 /// Returns the index page.

@@ -1,5 +1,6 @@
 //! Pages that all anonymous clients share, so that many clients cost no more than one.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -17,23 +18,44 @@ pub(crate) struct SharedPages {
     pub(crate) health: SharedPage,
 }
 
+impl SharedPages {
+    /// Makes all pages outdated, after a change that they must show.
+    pub(crate) fn invalidate(&self) {
+        for page in [&self.metrics, &self.status, &self.health] {
+            page.changes.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct SharedPage {
-    /// The page and the time at which it was requested.
-    page: Mutex<Option<(Instant, Bytes)>>,
+    page: Mutex<Option<Rendered>>,
+    /// The number of changes so far.
+    changes: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Rendered {
+    /// When it was requested, and how many changes there were before.
+    since: Instant,
+    changes: u64,
+    bytes: Bytes,
 }
 
 impl SharedPage {
     /// Returns the current page, or one from `render`, for which all other callers wait. `None` is not cached.
     pub(crate) async fn get(&self, render: impl AsyncFnOnce() -> Option<String>) -> Option<Bytes> {
         let mut page = self.page.lock().await;
+        let changes = self.changes.load(Ordering::SeqCst);
         match &*page {
-            Some((since, bytes)) if since.elapsed() < AGE_MAX => return Some(bytes.clone()),
+            Some(it) if it.changes == changes && it.since.elapsed() < AGE_MAX => {
+                return Some(it.bytes.clone());
+            }
             _ => *page = None,
         }
         let since = Instant::now();
         let bytes = Bytes::from(render().await?);
-        *page = Some((since, bytes.clone()));
+        *page = Some(Rendered { since, changes, bytes: bytes.clone() });
         Some(bytes)
     }
 }
@@ -59,6 +81,24 @@ mod tests {
         assert_eq!(page.get(render).await, Some("page 1".into()));
         tokio::time::advance(Duration::from_millis(1)).await;
         assert_eq!(page.get(render).await, Some("page 2".into()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_page_from_before_a_change_is_not_shown_after_it() {
+        let (pages, count) = (SharedPages::default(), Cell::new(0));
+        let render = async || {
+            count.set(count.get() + 1);
+            // A change while the page is rendered may be missing in it.
+            if count.get() == 2 {
+                pages.invalidate();
+            }
+            Some(count.get().to_string())
+        };
+        assert_eq!(pages.status.get(render).await, Some("1".into()));
+        pages.invalidate();
+        assert_eq!(pages.status.get(render).await, Some("2".into()));
+        assert_eq!(pages.status.get(render).await, Some("3".into()));
+        assert_eq!(pages.status.get(render).await, Some("3".into()));
     }
 
     #[tokio::test(start_paused = true)]
