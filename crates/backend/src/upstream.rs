@@ -429,7 +429,11 @@ impl Upstream {
         } else if !flight.abandoned {
             let speaks = reached == Reached::Reply || matches!(fault, Fault::Broken(_));
             let phase = if speaks { Phase::Reply } else { Phase::Work };
-            let outcome = Outcome::ended(fault.cause(), phase, &fault.text(&address));
+            let mut text = fault.text(&address);
+            if costs && !budget {
+                text.push_str("; not retried: the budget of `retries` is used up");
+            }
+            let outcome = Outcome::ended(fault.cause(), phase, &text);
             events.push(BackendEvent::Answered { id: flight.id, outcome });
         }
         self.release(worker, false, events);

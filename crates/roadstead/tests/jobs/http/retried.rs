@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::{CLOSE, connect, read_until, serve_pool, status, talk};
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, read_log};
 use crate::http_server::{Answer, Server};
 
 /// Two servers; the first one fails, and gets every request first.
@@ -104,4 +104,14 @@ fn a_request_that_timed_out_is_retried_where_that_is_chosen() {
         bad.answer("/silent", Answer::Silence);
         assert_eq!(status(&get(&daemon, "/silent")), expected, "{on}");
     }
+}
+
+#[test]
+fn a_failure_that_the_budget_does_not_cover_says_so() {
+    let (_bad, good, folder, daemon) = two("retries = { budget = \"0%\", min_retries = 1 }");
+    assert_eq!(status(&get(&daemon, "/cut")), "200");
+    assert_eq!(status(&get(&daemon, "/cut")), "502");
+    assert_eq!(good.heads("/cut").len(), 1);
+    let line = "not retried: the budget of `retries` is used up";
+    crate::daemon::until("it is logged", || read_log(folder.path()).contains(line));
 }
