@@ -17,7 +17,7 @@ options! {
         hash: Key as key = "source";
         /// Session affinity: binds each client to the worker that served its first request.
         sticky: Option<Sticky> as table, reload(ONE_PLACE);
-        /// When a worker is ejected, and for how long; `"off"`: never.
+        /// Active and passive health checks of the workers; `"off"`: none.
         health_check: HealthCheck as table_or_off = inner;
         /// The fallback response. It replaces a rejection when the pool is over its limits, no worker can serve, a
         /// request waited too long, or an operator turned the fallback on.
@@ -83,10 +83,12 @@ options! {
     pub struct Retries of Any reload Live {
         /// Maximum number of attempts for one request, the first one included; 1: no retry.
         tries: u8 as count(1, 255) = "3";
-        /// Maximum share of retries in all requests over a long time. It prevents retries from multiplying the load of
-        /// unhealthy servers.
+        /// Share of a retry that each request adds to the retry budget, up to `min_retries`: the maximum share of
+        /// retries in all requests over a long time. It prevents retries from multiplying the load of unhealthy
+        /// servers.
         budget: u32 as percent = "10%";
-        /// Number of concurrent retries that are allowed beyond the budget.
+        /// Size of the retry budget: the number of retries that are allowed at one moment, on each shard. If a server
+        /// ends with more requests in flight, the others get 502.
         min_retries: u32 as count(1, 1_000_000) = "20";
         /// On which failures a request is retried: `connect` (no connection), `reset` (the connection ended before
         /// the response), `timeout` (`response_timeout` passed before the response), `invalid` (not an HTTP response), and
@@ -207,7 +209,7 @@ words! {
 }
 
 options! {
-    /// Health checks (`health_check`): when a worker is ejected.
+    /// Active and passive health checks of the workers (`health_check`).
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct HealthCheck of Any reload Live {
         /// The active health check of workers. `None`: no active check.
@@ -270,11 +272,11 @@ options! {
         interval: Duration as time = "2s";
         /// Maximum duration of a check. A check that takes longer has failed.
         timeout: Duration as time = "1s";
-        /// Number of consecutive successful checks after which an ejected worker serves again.
+        /// Number of consecutive successful checks after which a worker that is down serves again.
         rise: u32 as count(1, 1000) = "2";
-        /// Number of consecutive failed checks after which a worker is ejected.
+        /// Number of consecutive failed checks after which a worker is down.
         fall: u32 as count(1, 1000) = "3";
-        /// Whether a new worker serves requests only after its checks have succeeded.
+        /// Whether a new worker serves requests only after its checks have succeeded, also when the daemon starts.
         checked_first: bool as switch = "false";
         /// Port of the server for checks, if it differs from the port for requests.
         port: Option<u16> as count(1, 65_535);
@@ -386,8 +388,8 @@ options! {
         answer: FallbackAnswer => answer {
             /// Text of the answer. `{request_id}`, `{cause}` and `{pool}` are replaced by these values of the request.
             line: Option<String> as text;
-            /// File with the answer, read at startup; the variables of `line` are replaced. No other user may be able
-            /// to change a symbolic link in its path.
+            /// File with the answer, read at startup and at each reload; the variables of `line` are replaced. No other
+            /// user may be able to change a symbolic link in its path.
             file: Option<String> as name;
             /// Pool that receives the request.
             pool: Option<String> as pool;
@@ -396,7 +398,7 @@ options! {
         };
         /// The HTTP properties of the answer.
         http: FallbackHttp;
-        /// The fallback ends when the used part of the slots and of the queue is at most this.
+        /// The fallback ends when the requests in the slots and in the queue are at most this part of both together.
         until: u32 as percent = "50%";
         /// How long the condition of `until` must hold before the fallback ends.
         steady: Duration as time_or_zero = "0s";

@@ -190,9 +190,10 @@ options! {
     /// The limits of the queue.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Queue of Any reload Live {
-        /// Maximum number of requests in the queue.
+        /// Maximum number of requests in the queue. At three quarters of it, clients of lines and other frames are
+        /// paused, unless the pool has a `fallback`. At the limit, other requests are rejected (`full`).
         requests_max("max_requests"): u32 as count(1, 10_000_000) = "10000";
-        /// Maximum number of bytes of memory that the queued requests hold.
+        /// Maximum number of bytes of memory that the queued requests hold. Clients are paused as with `max_requests`.
         bytes_max("max_bytes"): usize as size(1, 64 * GIB) = "64MiB";
         /// Maximum time in the queue. A request that waits longer is rejected.
         timeout: Duration => timeout {

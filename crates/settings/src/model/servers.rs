@@ -36,7 +36,7 @@ options! {
     pub struct Server of Any reload Live {
         /// Address of the server, like `10.0.0.1:8000`, `app.example:8000` or `unix:/run/app.sock`.
         address: Address as server = required;
-        /// Share of requests relative to the other servers; 0: no new requests.
+        /// Share of requests relative to the other servers; 0: only requests of clients with session affinity.
         weight: u32 as count(0, 256) = "1";
         /// Maximum number of concurrent requests of this server. Default: `upstream.max_concurrent`.
         concurrent_max("max_concurrent"): Option<u32> as count(1, 65_535);
