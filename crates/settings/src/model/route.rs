@@ -187,8 +187,8 @@ options! {
         status: u16 as count(200, 599) = "200";
         /// Body of the response.
         body: Option<String> as text;
-        /// File with the body of the response, read at startup. No other user may be able to change a symbolic link in
-        /// its path.
+        /// File with the body of the response, read at startup and at each reload. No other user may be able to change a
+        /// symbolic link in its path.
         file: Option<String> as name;
         /// `Content-Type` of the response.
         content_type("type"): String as name = "text/plain; charset=utf-8";
