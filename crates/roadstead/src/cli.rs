@@ -20,8 +20,8 @@ use crate::worker::WorkerArgs;
 /// Accept many client connections and serve them with a few workers.
 ///
 /// Roadstead accepts many client connections and passes each request to one of a few workers: local programs, upstream
-/// servers, or databases. It queues requests while all workers are busy, rejects requests that would wait too long, and
-/// sends the replies to each client in the order of its requests.
+/// servers, or databases. It queues requests while all workers are busy, pauses clients or rejects requests when the
+/// queue is full, and sends the replies to each client in the order of its requests.
 #[derive(Debug, Parser)]
 #[command(name = "roadstead", version, max_term_width = 100)]
 #[command(after_help = "Try `roadstead demo`, or serve a program of your own to everybody:\n\

@@ -192,7 +192,7 @@ impl Finding {
         }
     }
 
-    fn cure(&self, framing: Framing) -> Option<String> {
+    fn fix(&self, framing: Framing) -> Option<String> {
         Some(match self {
             Self::NoConnection(_) => "have it listen at `ROADSTEAD_SOCKET` (`--socket path`) or on 127.0.0.1 at \
                                       `PORT` (`--socket port`); if it takes longer to start, `--wait`"
@@ -310,8 +310,8 @@ pub(super) fn report(
     for finding in findings {
         let mark = if finding.is_wrong() { "WRONG" } else { "ok   " };
         page += &format!("  {mark}  {}\n", finding.what());
-        if let Some(cure) = finding.cure(framing) {
-            page += &format!("         cure: {cure}\n");
+        if let Some(fix) = finding.fix(framing) {
+            page += &format!("         fix: {fix}\n");
         }
         if let Some(flag) = finding.flag() {
             page += &format!("         without a file: roadstead run {flag} -- …\n");
