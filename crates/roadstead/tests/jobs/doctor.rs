@@ -111,7 +111,7 @@ fn much_on_standard_error_is_told_with_its_last_line() {
 fn who_ignores_the_end_of_input_and_term_is_told_both() {
     let script = "$SIG{TERM} = 'IGNORE'; $| = 1; while (<>) { print } sleep 1000";
     let told = plain(&["perl", "-e", script]);
-    told.is_wrong(&["does not end within 2s when its input ends", "when told to (TERM)"]);
+    told.is_wrong(&["does not end within 2s when its input ends", "within 2s of SIGTERM"]);
 }
 
 #[test]

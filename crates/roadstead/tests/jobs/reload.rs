@@ -110,7 +110,7 @@ fn a_file_that_is_a_pipe_by_now_is_refused_and_waited_for_by_nobody() {
     fifo(&file);
     for _ in 0..2 {
         let said = daemon.reload().unwrap_err();
-        assert!(said.contains("roadstead.toml") && said.contains("no regular file"), "{said}");
+        assert!(said.contains("roadstead.toml") && said.contains("not a regular file"), "{said}");
     }
     assert_eq!(daemon.connect().ask("x"), "old x");
     Daemon::rewrite(folder.path(), &says("new", ""));
@@ -134,7 +134,7 @@ fn settings_that_came_through_a_pipe_serve_and_cannot_be_read_again() {
     writer.join().unwrap().unwrap();
     assert_eq!(daemon.connect().ask("x"), "old x");
     let said = daemon.reload().unwrap_err();
-    assert!(said.contains("no regular file"), "{said}");
+    assert!(said.contains("not a regular file"), "{said}");
     assert!(daemon.stop().success());
 }
 

@@ -190,12 +190,12 @@ fn dead_letters_are_listed_tried_again_and_dropped() {
         server.run("hits", "drop table dead");
         server.run("hits", "create table dead (a integer)");
         let (fits, said) = run(folder.path(), &["check", "--connect", "roadstead.toml"]);
-        assert!(!fits && said.contains("the table `dead` of dead letters"), "{said}");
+        assert!(!fits && said.contains("the dead-letter table `dead`"), "{said}");
         drop(daemon);
         let mut serve = Command::new(BINARY);
         serve.args(["serve", "roadstead.toml"]).current_dir(folder.path());
         let said = Daemon::start(&mut serve, folder.path()).err().expect("it does not start");
-        assert!(said.contains("the table `dead` of dead letters"), "{said}");
+        assert!(said.contains("the dead-letter table `dead`"), "{said}");
     }
 }
 

@@ -130,7 +130,7 @@ fn nothing_that_a_client_sends_reaches_a_request_of_another() {
 #[test]
 fn a_late_request_is_taken_back_and_the_calls_of_other_clients_go_on() {
     let folder = folder();
-    let daemon = shared(folder.path(), "response_timeout = \"600ms\"");
+    let daemon = shared(folder.path(), "response_timeout = \"2s\"");
     let mut others: Vec<_> = (0..3).map(|_| daemon.connect()).collect();
     let mut late = daemon.connect();
     ask(&mut late, 1, "stall");
@@ -171,7 +171,7 @@ fn a_late_request_does_not_end_a_younger_one_of_another_client_though_nothing_wa
 #[test]
 fn a_late_reply_to_what_was_taken_back_is_discarded_and_counted() {
     let folder = folder();
-    let daemon = shared(folder.path(), "response_timeout = \"600ms\"");
+    let daemon = shared(folder.path(), "response_timeout = \"2s\"");
     let (mut late, mut other) = (daemon.connect(), daemon.connect());
     ask(&mut late, 7, "stall");
     let begun = Instant::now();
@@ -278,7 +278,7 @@ fn what_a_shared_program_says_that_is_no_json_costs_no_request_of_another_client
     assert_eq!(parse(&first.line())["result"], "released");
     assert_eq!(parse(&other.line())["result"], 1);
     assert_eq!(deaths(&daemon), 0);
-    until("it is logged", || read_log(folder.path()).contains("said what is no message"));
+    until("it is logged", || read_log(folder.path()).contains("printed an invalid message"));
     other.send(endless.repeat(8));
     until("one that says nothing else is replaced", || deaths(&daemon) == 1);
 }

@@ -74,7 +74,7 @@ fn what_only_tells_something_is_limited_where_nobody_reads_it() {
 fn a_program_that_reads_nothing_is_replaced_though_it_owes_nothing() {
     let folder = folder();
     let program = first(folder.path(), "time.sleep(1000)");
-    let pool = "framing = \"jsonrpc\"\npipeline = 8\nworkers = 1\nsend_timeout = \"300ms\"\nmin_uptime = \"0s\"\n";
+    let pool = "framing = \"jsonrpc\"\npipeline = 8\nworkers = 1\nsend_timeout = \"1s\"\nmin_uptime = \"0s\"\n";
     let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", &program], pool);
     let mut client = daemon.connect();
     // A pipe accepts the first of them, and a part of the next.
@@ -122,7 +122,7 @@ fn a_program_that_hangs_is_replaced_though_each_client_gives_up_before_its_deadl
     let folder = folder();
     let program = first(folder.path(), "sys.stdin.read()");
     let pool =
-        "framing = \"jsonrpc\"\nworkers = 1\nresponse_timeout = \"200ms\"\nmin_uptime = \"0s\"\n";
+        "framing = \"jsonrpc\"\nworkers = 1\nresponse_timeout = \"1s\"\nmin_uptime = \"0s\"\n";
     let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", &program], pool);
     let mut client = daemon.connect();
     let mut id = 0;
