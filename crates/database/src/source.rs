@@ -75,7 +75,7 @@ impl Members {
         if let Some(source) = reserved(name) {
             return Ok(source);
         }
-        let member = self.0.try_append_if_absent(name, Value::Null);
+        let member = self.0.append_if_absent(name, Value::Null);
         member.map(Source::Member).map_err(|_| DatabaseError::NameLength(name.to_owned()))
     }
 

@@ -117,7 +117,7 @@ impl Cookies {
             if from > 0 {
                 without.extend_from_slice(&line[from..]);
                 // The new value is shorter than the old one.
-                let _ = fields.try_set_value(field, without.as_slice());
+                let _ = fields.set_value(field, without.as_slice());
             }
         }
         told.unwrap_or_default()
@@ -149,7 +149,7 @@ impl Cookies {
                 let ours = ours()?;
                 let line = [&self.config.name, &b"="[..], ours.as_bytes(), &self.config.attributes];
                 // A full head is sent without the cookie; the next reply sets it.
-                let _ = head.fields.try_append(SET_COOKIE, line.concat().as_slice());
+                let _ = head.fields.append(SET_COOKIE, line.concat().as_slice());
             }
             CookieMode::Rewrite => {
                 let ours = ours()?;
@@ -183,7 +183,7 @@ impl Cookies {
             let end = rest.iter().position(|byte| *byte == b';').unwrap_or(rest.len());
             if let Some(value) = to(&rest[..end]) {
                 let line = [&self.config.name, &b"="[..], &value, &rest[end..]].concat();
-                let _ = head.fields.try_set_value(place, line.as_slice());
+                let _ = head.fields.set_value(place, line.as_slice());
             }
         }
     }

@@ -75,8 +75,8 @@ fn read(fields: &mut FieldSink<'_>, bytes: &[u8]) -> Result<(), DecodeError> {
 ///
 /// ```
 /// let mut head = fields::Fields::headers();
-/// head.append("X-Trace", "1");
-/// head.append("x-trace", "2");
+/// head.append("X-Trace", "1")?;
+/// head.append("x-trace", "2")?;
 /// let mut variables = fields::Fields::new();
 /// fields::cgi::variables(&head, &mut variables)?;
 /// assert_eq!(variables.to_string(), "HTTP_X_TRACE: 1, 2\n");
@@ -109,7 +109,7 @@ pub fn variables(headers: &Fields, to: &mut Fields) -> Result<(), FieldError> {
             parts += 1;
         }
         if parts > 0 {
-            let added = to.try_append(&name, &value)?;
+            let added = to.append(&name, &value)?;
             to.set_sensitive(added, field.sensitive);
         }
     }

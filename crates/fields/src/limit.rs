@@ -23,7 +23,7 @@ impl Limits {
 
     /// These limits, each reduced to at most that of [`Self::MAX`].
     #[must_use]
-    pub fn within_max(self) -> Self {
+    pub(crate) fn within_max(self) -> Self {
         Self {
             fields: self.fields.min(Self::MAX.fields),
             bytes: self.bytes.min(Self::MAX.bytes),

@@ -80,8 +80,9 @@ impl<N: AsName + ?Sized> AsName for &N {
 ///
 /// const TRACE: Name = Name::new("X-Trace");
 /// let mut fields = Fields::headers();
-/// fields.append(&TRACE, "17");
+/// fields.append(&TRACE, "17")?;
 /// assert!(fields.contains("x-trace"));
+/// # Ok::<(), fields::FieldError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Name {
@@ -123,8 +124,9 @@ impl AsName for Name {
 /// const ENDS: NameSet = NameSet::of(&[&known::CONNECTION, &known::TRAILER]);
 /// let mut fields = Fields::headers();
 /// assert!(!fields.may_have_any(ENDS));
-/// fields.append("connection", "close");
+/// fields.append("connection", "close")?;
 /// assert!(fields.may_have_any(ENDS));
+/// # Ok::<(), fields::FieldError>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct NameSet(u64);

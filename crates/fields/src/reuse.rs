@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn memory_comes_back_empty_and_without_habits() {
         let mut set = Fields::headers();
-        set.append("Host", "x");
+        set.append("Host", "x").unwrap();
         let held = set.bytes_held();
         set.give_back();
         let set = Fields::pooled();
@@ -80,7 +80,7 @@ mod tests {
     fn the_pool_keeps_little() {
         let large = |_| {
             let mut set = Fields::with_capacity(10 * POOLED_FIELDS_MAX, 10 * POOLED_BYTES_MAX);
-            set.append("a", "b");
+            set.append("a", "b").unwrap();
             set
         };
         let sets: Vec<_> = (0..2 * POOLED_SETS_MAX).map(large).collect();

@@ -240,8 +240,9 @@ impl Rows {
     /// let mut record = Fields::from_iter([("path", "/"), ("user", "x"), ("at", "17")]);
     /// assert_eq!(rows.push_record(&record), Ok(0));
     /// assert_eq!(rows.value(0, 0), Some(Value::Bytes(b"17")));
-    /// record.append("path", "/other");
+    /// record.append("path", "/other")?;
     /// assert_eq!(rows.push_record(&record), Err(RowError::Repeated { column: 1 }));
+    /// # Ok::<(), fields::FieldError>(())
     /// ```
     pub fn push_record(&mut self, record: &Fields) -> Result<usize, RowError> {
         let names = &self.schema.0;

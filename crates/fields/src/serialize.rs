@@ -75,7 +75,7 @@ impl<'de> Visitor<'de> for Map {
             let Read::Bytes(name) = name else {
                 return Err(serde_core::de::Error::custom("a name is text"));
             };
-            let added = fields.try_append(
+            let added = fields.append(
                 &name,
                 match &value {
                     Read::Null => Value::Null,

@@ -131,16 +131,17 @@ pub(crate) type Memory = (Buffer, Vec<Entry>);
 /// use fields::{Fields, Value};
 ///
 /// let mut fields = Fields::new();
-/// fields.append("path", "/");
-/// fields.append("status", Value::Number(b"200"));
-/// fields.append("user", Value::Null);
+/// fields.append("path", "/")?;
+/// fields.append("status", Value::Number(b"200"))?;
+/// fields.append("user", Value::Null)?;
 /// assert_eq!(fields.get("path"), Some(Value::Bytes(b"/")));
 /// assert_eq!(fields.get("user"), Some(Value::Null));
 /// assert_eq!(fields.get("Path"), None);
 ///
 /// let mut head = Fields::headers();
-/// head.append("Host", "example.org");
+/// head.append("Host", "example.org")?;
 /// assert_eq!(head.get("host"), Some(Value::Bytes(b"example.org")));
+/// # Ok::<(), fields::FieldError>(())
 /// ```
 #[derive(Clone)]
 pub struct Fields {

@@ -46,8 +46,8 @@ fn request(out: &mut Vec<u8>) {
     http1::adopt(&mut set, block.freeze()).expect("a head");
     assert!(set.get(&known::UPGRADE).is_none() && set.contains(&known::HOST));
     set.remove(&known::CONNECTION);
-    set.append("Via", "1.1 x");
-    set.update("Accept", "text/plain");
+    set.append("Via", "1.1 x").expect("it is within the limits");
+    set.update("Accept", "text/plain").expect("it is within the limits");
     out.clear();
     http1::encode(&set, out).expect("lines");
     set.give_back();
@@ -80,7 +80,7 @@ fn set() {
     let fill = || {
         let mut set = Fields::with_capacity(20, 700);
         for _ in 0..20 {
-            set.append("a-name-of-12", "a value of 22 bytes ok");
+            set.append("a-name-of-12", "a value of 22 bytes ok").expect("it is within the limits");
         }
         assert!(set.bytes_held() <= 1100, "{}", set.bytes_held());
     };

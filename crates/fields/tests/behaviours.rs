@@ -33,7 +33,7 @@ fn case_2_1_2_ten_growing_updates_across_reallocations() {
     let mut fields = Fields::from_iter([("x", "0"), ("grows", ""), ("y", "1")]);
     for round in 1..=10 {
         let text = "grow ".repeat(round * 10);
-        assert_eq!(fields.update("grows", &text), 1);
+        assert_eq!(fields.update("grows", &text), Ok(1));
         assert_eq!(fields.get("grows").and_then(Value::text), Some(&*text));
         assert_eq!(texts(["x", "y"].into_iter().filter_map(|name| fields.get(name))), ["0", "1"]);
         fields.check();
@@ -60,7 +60,7 @@ fn case_2_1_4_a_name_may_be_made_of_parts() {
 fn case_2_2_1_room_is_made_before_it_is_needed() {
     let mut fields = Fields::with_capacity(20, 1000);
     let held = fields.bytes_held();
-    (0..20).for_each(|number| assert_eq!(fields.append("name", "value"), number));
+    (0..20).for_each(|number| assert_eq!(fields.append("name", "value"), Ok(number)));
     assert_eq!(fields.bytes_held(), held);
 }
 
@@ -71,7 +71,7 @@ fn case_2_2_2_a_smaller_size_cuts_fields_off() {
     fields.shrink_to(0, 0);
     assert_eq!(shown(&fields), r#"[a="1", b="2"]"#);
     assert_eq!(fields.bytes_held(), 2 * 16 + 4);
-    fields.append("d", "6");
+    fields.append("d", "6").unwrap();
     assert_eq!(shown(&fields), r#"[a="1", b="2", d="6"]"#);
 }
 
@@ -102,7 +102,7 @@ fn case_2_4_3_get_all_finds_each_in_order() {
     assert_eq!(texts(fields.get_all("a")), ["1", "4"]);
     assert_eq!(texts(fields.get_all("a").rev()), ["4", "1"]);
     assert_eq!(fields.get_all("absent").count(), 0);
-    assert_eq!((fields.count("a"), fields.count("b"), fields.count("x")), (2, 1, 0));
+    assert_eq!(["a", "b", "x"].map(|name| fields.get_all(name).count()), [2, 1, 0]);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn case_2_5_1_get_may_ignore_case() {
 
 #[test]
 fn case_2_5_2_get_all_may_ignore_case() {
-    assert_eq!(texts(abc().get_all_with("A", Case::Ignored)), ["1", "3", "4"]);
+    assert_eq!(texts(abc().with_case(Case::Ignored).get_all("A")), ["1", "3", "4"]);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn case_2_8_truncate_keeps_the_first() {
 #[test]
 fn case_2_9_truncate_after_values_moved() {
     let mut fields = abc();
-    fields.set_value(0, "a longer value, which lies behind all others");
+    fields.set_value(0, "a longer value, which lies behind all others").unwrap();
     fields.truncate(1);
     assert_eq!(shown(&fields), r#"[a="a longer value, which lies behind all others"]"#);
     fields.check();
@@ -163,12 +163,12 @@ fn case_2_9_truncate_after_values_moved() {
 #[test]
 fn case_2_9_1_truncate_after_values_moved_and_fields_came() {
     let mut fields = abc();
-    fields.set_value(4, "moved");
-    fields.append("d", "6");
-    fields.set_value(1, "moved as well");
+    fields.set_value(4, "moved").unwrap();
+    fields.append("d", "6").unwrap();
+    fields.set_value(1, "moved as well").unwrap();
     fields.truncate(4);
     fields.check();
-    fields.append("e", "7");
+    fields.append("e", "7").unwrap();
     assert_eq!(shown(&fields), r#"[a="1", b="moved as well", A="3", a="4", e="7"]"#);
     fields.check();
 }
@@ -212,15 +212,15 @@ fn case_2_13_delete_by_name_takes_the_first_and_says_so() {
 #[test]
 fn case_2_14_update_keeps_the_place_and_returns_it() {
     let mut fields = abc();
-    assert_eq!(fields.update("b", "changed"), 1);
-    assert_eq!(fields.update("new", "6"), 5);
+    assert_eq!(fields.update("b", "changed"), Ok(1));
+    assert_eq!(fields.update("new", "6"), Ok(5));
     assert_eq!(shown(&fields), r#"[a="1", b="changed", A="3", a="4", c="5", new="6"]"#);
 }
 
 #[test]
 fn case_2_15_update_may_ignore_case() {
     let mut fields = abc().with_case(Case::Ignored);
-    assert_eq!(fields.update("B", "changed"), 1);
+    assert_eq!(fields.update("B", "changed"), Ok(1));
     assert_eq!(fields.len(), 5);
     assert_eq!(fields.get_exact("B"), Some(Value::Bytes(b"changed")));
 }
@@ -228,7 +228,7 @@ fn case_2_15_update_may_ignore_case() {
 #[test]
 fn case_2_16_insert_leaves_one_of_the_name() {
     let mut fields = abc().with_case(Case::Ignored);
-    assert_eq!(fields.insert("a", "only"), 0);
+    assert_eq!(fields.replace_all("a", "only"), Ok(0));
     assert_eq!(shown(&fields), r#"[a="only", b="2", c="5"]"#);
     fields.check();
 }
@@ -236,14 +236,14 @@ fn case_2_16_insert_leaves_one_of_the_name() {
 #[test]
 fn case_2_17_put_takes_duplicates() {
     let mut fields = Fields::new();
-    assert_eq!([fields.append("a", "1"), fields.append("a", "1")], [0, 1]);
+    assert_eq!([fields.append("a", "1"), fields.append("a", "1")], [Ok(0), Ok(1)]);
     assert_eq!(texts(fields.get_all("a")), ["1", "1"]);
 }
 
 #[test]
 fn case_2_18_put_takes_duplicates_in_other_case() {
     let mut fields = Fields::headers();
-    assert_eq!([fields.append("Via", "1"), fields.append("via", "2")], [0, 1]);
+    assert_eq!([fields.append("Via", "1"), fields.append("via", "2")], [Ok(0), Ok(1)]);
     assert_eq!(texts(fields.get_all("VIA")), ["1", "2"]);
     assert_eq!(shown(&fields), r#"[Via="1", via="2"]"#);
 }
@@ -305,37 +305,37 @@ fn case_2_23_move_appends_all_and_empties_the_source() {
 #[test]
 fn case_2_24_put_if_absent_returns_the_place_either_way() {
     let mut fields = abc();
-    assert_eq!(fields.append_if_absent("b", "other"), 1);
-    assert_eq!(fields.append_if_absent("d", "6"), 5);
+    assert_eq!(fields.append_if_absent("b", "other"), Ok(1));
+    assert_eq!(fields.append_if_absent("d", "6"), Ok(5));
     assert_eq!(fields.get("b"), Some(Value::Bytes(b"2")));
 }
 
 #[test]
 fn case_2_25_to_2_28_put_if_absent_may_ignore_case() {
     let mut fields = Fields::headers();
-    assert_eq!(fields.append_if_absent("Host", "x"), 0);
-    assert_eq!(fields.append_if_absent("HOST", "y"), 0);
-    assert_eq!(fields.append_if_absent("Via", Value::Null), 1);
-    assert_eq!(fields.append_if_absent("via", "z"), 1, "a NULL field is there");
+    assert_eq!(fields.append_if_absent("Host", "x"), Ok(0));
+    assert_eq!(fields.append_if_absent("HOST", "y"), Ok(0));
+    assert_eq!(fields.append_if_absent("Via", Value::Null), Ok(1));
+    assert_eq!(fields.append_if_absent("via", "z"), Ok(1), "a NULL field is there");
     assert_eq!(shown(&fields), r#"[Host="x", Via=NULL]"#);
 }
 
 #[test]
 fn case_2_29_what_was_taken_is_empty_and_usable() {
     let mut fields = Fields::named("a");
-    fields.append("x", "1");
+    fields.append("x", "1").unwrap();
     let taken = std::mem::take(&mut fields);
     assert_eq!((taken.len(), fields.len(), fields.title()), (1, 0, None));
-    fields.append("y", "2");
+    fields.append("y", "2").unwrap();
     assert_eq!(shown(&fields), r#"[y="2"]"#);
 }
 
 #[test]
 fn case_2_30_update_takes_the_new_capitals() {
     let mut fields = abc().with_case(Case::Ignored);
-    fields.update("B", "2");
+    fields.update("B", "2").unwrap();
     assert_eq!(fields.names().nth(1), Some(&b"B"[..]));
-    fields.update("b", "a longer one");
+    fields.update("b", "a longer one").unwrap();
     assert_eq!(fields.names().nth(1), Some(&b"b"[..]));
     fields.check();
 }
@@ -354,7 +354,7 @@ fn case_3_0_names_and_values_by_pattern() {
 fn untested_there_null_and_format_and_retain() {
     let mut fields = Fields::from_iter([("a", Some("1")), ("b", None), ("c", Some("x\ny"))]);
     assert!(fields.field(1).unwrap().value.is_null());
-    assert_eq!(fields.nulls(), 1);
+    assert_eq!(fields.values().filter(|value| value.is_null()).count(), 1);
     assert_eq!(fields.to_string(), "a: 1\nb:\nc: x\n\ty\n");
     assert_eq!(fields.format("- ", "=").to_string(), "- a=1\n- b=\n- c=x\n\ty\n");
     fields.retain(|field| !field.value.is_null());
@@ -367,7 +367,7 @@ fn untested_there_copy_and_stats() {
     let fields = abc();
     let mut copy = fields.clone();
     assert_eq!(copy, fields);
-    copy.set_value(0, "x");
+    copy.set_value(0, "x").unwrap();
     assert_ne!(copy, fields);
     assert_eq!(fields.get("a"), Some(Value::Bytes(b"1")));
     let stats = fields.stats();
@@ -386,9 +386,9 @@ fn untested_there_the_last_field_and_iteration_from_the_back() {
 #[test]
 fn values_are_changed_by_number() {
     let mut fields = abc();
-    assert!(fields.set_value(1, "changed"));
-    assert!(!fields.set_value(5, "past the end"));
-    assert_eq!(fields.try_set_value(99, "x"), Ok(false));
+    assert!(fields.set_value(1, "changed").unwrap());
+    assert!(!fields.set_value(5, "past the end").unwrap());
+    assert_eq!(fields.set_value(99, "x"), Ok(false));
     assert_eq!(shown(&fields), r#"[a="1", b="changed", A="3", a="4", c="5"]"#);
 }
 
@@ -416,7 +416,7 @@ fn a_shared_set_is_copied_when_it_is_changed() {
     use std::sync::Arc;
     let mut ours = Arc::new(abc());
     let theirs = Arc::clone(&ours);
-    Arc::make_mut(&mut ours).append("d", "6");
+    Arc::make_mut(&mut ours).append("d", "6").unwrap();
     let seen = std::thread::scope(|scope| scope.spawn(|| theirs.len()).join());
     assert_eq!((seen.unwrap(), ours.len()), (5, 6));
 }

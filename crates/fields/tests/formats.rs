@@ -87,7 +87,7 @@ fn header_fields_become_variables() {
         ("cookie", "c=2"),
         ("ACCEPT", "d"),
     ] {
-        head.append(name, value);
+        head.append(name, value).unwrap();
     }
     let mut variables = Fields::new();
     cgi::variables(&head, &mut variables).unwrap();

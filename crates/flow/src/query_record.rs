@@ -129,7 +129,7 @@ const TOO_LARGE: &str = "the parameters are too large";
 const ESCAPE: &str = "a `%` has no two hexadecimal digits behind it";
 
 fn push(record: &mut Fields, name: &[u8], value: &[u8]) -> Result<(), QueryError> {
-    let pushed = record.try_append(name, Value::Bytes(value));
+    let pushed = record.append(name, Value::Bytes(value));
     pushed.map(drop).map_err(|_| QueryError::Parameter(TOO_LARGE))
 }
 

@@ -49,7 +49,7 @@ fn main() {
     let host = host(0) + ":8080";
     let mut fields = Fields::headers();
     for (name, value) in [("Host", host.as_str()), ("User-Agent", "x"), ("Accept", "*/*")] {
-        fields.append(name, value);
+        fields.append(name, value).expect("the fields of a request are within the limits");
     }
     let rewrite = Rewrite::Prefix { add: Box::default(), strip: b"/api".as_slice().into() };
     let (mut scratch, mut out, mut found) = (Vec::new(), Vec::new(), 0);

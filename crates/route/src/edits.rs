@@ -127,9 +127,9 @@ impl Edits {
                 }
                 Step::Set(name, value) => {
                     drop_alike(fields, name);
-                    fields.try_insert(name, &**value)
+                    fields.replace_all(name, &**value)
                 }
-                Step::Append(name, value) => fields.try_append(name, &**value),
+                Step::Append(name, value) => fields.append(name, &**value),
             };
             debug_assert!(done.is_ok(), "a field of our own can be one: {done:?}");
         }
@@ -143,7 +143,7 @@ impl Edits {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             let colon = line.iter().position(|&byte| byte == b':');
             let Some((name, value)) = colon.map(|colon| line.split_at(colon)) else { continue };
-            let taken = fields.try_append(name, value[1..].trim_ascii());
+            let taken = fields.append(name, value[1..].trim_ascii());
             debug_assert!(taken.is_ok(), "a line of our own is a field: {taken:?}");
         }
         self.apply(&mut fields);
@@ -230,7 +230,7 @@ mod tests {
             ("X-DEBUG", "2"),
             ("X-Env", "b"),
         ] {
-            fields.append(name, value);
+            fields.append(name, value).unwrap();
         }
         edits().apply(&mut fields);
         fields.check();
@@ -253,7 +253,7 @@ mod tests {
     fn what_servers_take_for_the_same_field_goes_too() {
         let mut fields = Fields::headers();
         for name in ["x_env", "X_DEBUG", "x_other", "X_Env"] {
-            fields.append(name, "theirs");
+            fields.append(name, "theirs").unwrap();
         }
         edits().apply(&mut fields);
         fields.check();
@@ -269,7 +269,7 @@ mod tests {
         let spellings = ["x-user", "X_USER", "X.User", "sm-user", "SM_User", "SM~USER", "SMUSER"];
         let mut fields = Fields::headers();
         for name in spellings {
-            fields.append(name, "theirs");
+            fields.append(name, "theirs").unwrap();
         }
         edits.apply(&mut fields);
         fields.check();
@@ -284,7 +284,7 @@ mod tests {
     fn what_we_add_is_not_held_to_the_limits_of_a_peer() {
         let limits = Limits { fields: 1, ..Limits::default() };
         let mut fields = Fields::headers().with_limits(limits);
-        fields.append("a", "b");
+        fields.append("a", "b").unwrap();
         edits().apply(&mut fields);
         assert_eq!(fields.len(), 3);
     }

@@ -123,8 +123,8 @@ pub(crate) fn send_fields(set: &Fields, out: &mut Vec<u8>) {
 pub(crate) fn edit_fields(set: &mut Fields) {
     set.remove(&known::CONNECTION);
     set.remove(&known::COOKIE);
-    set.append("Via", "1.1 roadstead");
-    set.append("X-Forwarded-Proto", "https");
+    set.append("Via", "1.1 roadstead").expect("the fields are within the limits");
+    set.append("X-Forwarded-Proto", "https").expect("the fields are within the limits");
 }
 
 pub(crate) fn edit_map(map: &mut HeaderMap) {

@@ -45,7 +45,7 @@ impl Keep for Vec<Fields> {
     fn row<'v>(&mut self, schema: &Schema, values: impl Iterator<Item = Value<'v>>) {
         let mut set = Fields::with_capacity(COLUMNS, 400);
         for (name, value) in schema.names().zip(values) {
-            set.append(name, value);
+            set.append(name, value).expect("the fields are within the limits");
         }
         self.push(set);
     }

@@ -64,7 +64,7 @@ impl Store for Fields {
     fn refill(&mut self, members: &Members) {
         self.clear();
         for (name, value) in members {
-            self.append(&name[..], &value[..]);
+            self.append(&name[..], &value[..]).expect("the fields are within the limits");
         }
     }
 }

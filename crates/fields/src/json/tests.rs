@@ -53,7 +53,7 @@ fn json_is_written_as_it_stands_on_one_line() {
     encode(&fields, &mut out).unwrap();
     assert_eq!(String::from_utf8(out).unwrap(), r#"{"a":[1,  "x"],"b":true,"c":"["}"#);
     let mut fields = Fields::new();
-    fields.append("a", Value::Json(b"[1"));
+    fields.append("a", Value::Json(b"[1")).unwrap();
     let unfit = encode(&fields, &mut Vec::new()).unwrap_err();
     assert_eq!(unfit, EncodeError { index: 0, reason: EncodeReason::Value });
 }

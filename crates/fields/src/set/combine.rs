@@ -4,12 +4,15 @@ use super::{Fields, Iter};
 use crate::name::AsName;
 use crate::{Field, FieldError, Value};
 
+/// What callers of the infallible traits `Extend` and `FromIterator` ensure.
+const ACCEPTED: &str = "fields for `extend` and `collect` are accepted by the set";
+
 impl Fields {
     /// Appends the fields of `other` whose names do not occur in this set. If several fields of `other` have the same
     /// name, only the first is appended. Returns the number of appended fields.
     ///
     /// # Errors
-    /// As for [`Self::try_append`]. Fields that were appended before remain.
+    /// As for [`Self::append`]. Fields that were appended before remain.
     pub fn merge_missing(&mut self, other: &Self) -> Result<usize, FieldError> {
         let before = self.len();
         for entry in &other.entries {
@@ -24,7 +27,7 @@ impl Fields {
     /// Moves all fields of `other` to the end of this set.
     ///
     /// # Errors
-    /// As for [`Self::try_append`]. In this case both sets are unchanged.
+    /// As for [`Self::append`]. In this case both sets are unchanged.
     pub fn append_all(&mut self, other: &mut Self) -> Result<(), FieldError> {
         let before = self.len();
         for entry in &other.entries {
@@ -77,26 +80,27 @@ impl Fields {
     }
 }
 
-/// Appends each field.
+/// Appends each field. For data from outside, use [`Fields::append`], which returns an error.
 ///
 /// # Panics
-/// As for [`Fields::append`].
+/// If a limit is exceeded, or the set stores header lines and a field is not allowed in one.
 impl<'v, N: AsName, V: Into<Value<'v>>> Extend<(N, V)> for Fields {
     fn extend<I: IntoIterator<Item = (N, V)>>(&mut self, fields: I) {
         for (name, value) in fields {
-            self.append(&name, value);
+            self.append(&name, value).expect(ACCEPTED);
         }
     }
 }
 
-/// Appends each field. Secret values remain secret.
+/// Appends each field. Secret values remain secret. For data from outside, use [`Fields::append_all`] or
+/// [`Fields::append`], which return an error.
 ///
 /// # Panics
-/// As for [`Fields::append`].
+/// If a limit is exceeded, or the set stores header lines and a field is not allowed in one.
 impl<'v> Extend<Field<'v>> for Fields {
     fn extend<I: IntoIterator<Item = Field<'v>>>(&mut self, fields: I) {
         for field in fields {
-            let index = self.append(field.name, field.value);
+            let index = self.append(field.name, field.value).expect(ACCEPTED);
             self.set_sensitive(index, field.sensitive);
         }
     }

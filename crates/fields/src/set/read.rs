@@ -103,7 +103,7 @@ impl Fields {
     }
 
     /// Like [`Self::get_all`], with `case` for the comparison of names.
-    pub fn get_all_with<'a>(
+    pub(crate) fn get_all_with<'a>(
         &'a self,
         name: &'a (impl AsName + ?Sized),
         case: Case,
@@ -176,12 +176,6 @@ impl Fields {
     #[must_use]
     pub const fn may_have_any(&self, names: NameSet) -> bool {
         self.mask & names.bits() != 0
-    }
-
-    /// The number of fields with this name.
-    #[must_use]
-    pub fn count(&self, name: &(impl AsName + ?Sized)) -> usize {
-        self.get_all(name).count()
     }
 
     /// Whether at most one field has this name.

@@ -7,23 +7,9 @@ use crate::{FieldError, Value};
 impl Fields {
     /// Appends a field, even if the name already exists, and returns its index.
     ///
-    /// # Panics
-    /// If a limit is exceeded, or the set stores header lines and the field is not allowed in one. Use this method only
-    /// for sets that are filled by internal code. For sets with external data, which may be full, use
-    /// [`Self::try_append`].
-    pub fn append<'v>(
-        &mut self,
-        name: &(impl AsName + ?Sized),
-        value: impl Into<Value<'v>>,
-    ) -> usize {
-        self.try_append(name, value).expect("a field of our own is within the limits")
-    }
-
-    /// Appends a field, even if the name already exists, and returns its index.
-    ///
     /// # Errors
     /// If a limit is exceeded, or the set stores header lines and the field is not allowed in one.
-    pub fn try_append<'v>(
+    pub fn append<'v>(
         &mut self,
         name: &(impl AsName + ?Sized),
         value: impl Into<Value<'v>>,
@@ -34,13 +20,13 @@ impl Fields {
     /// Appends a field whose value is secret, such as a credential.
     ///
     /// # Errors
-    /// As for [`Self::try_append`].
-    pub fn try_append_sensitive<'v>(
+    /// As for [`Self::append`].
+    pub fn append_sensitive<'v>(
         &mut self,
         name: &(impl AsName + ?Sized),
         value: impl Into<Value<'v>>,
     ) -> Result<usize, FieldError> {
-        let index = self.try_append(name, value)?;
+        let index = self.append(name, value)?;
         self.entries[index].mark(SENSITIVE, true);
         Ok(index)
     }
@@ -78,17 +64,9 @@ impl Fields {
 
     /// Replaces the value of the field at `index`. Returns false if there is no such field.
     ///
-    /// # Panics
-    /// As for [`Self::append`].
-    pub fn set_value<'v>(&mut self, index: usize, value: impl Into<Value<'v>>) -> bool {
-        self.try_set_value(index, value).expect("a value of our own is within the limits")
-    }
-
-    /// Replaces the value of the field at `index`. Returns false if there is no such field.
-    ///
     /// # Errors
-    /// As for [`Self::try_append`]. In this case the field is unchanged.
-    pub fn try_set_value<'v>(
+    /// As for [`Self::append`]. In this case the field is unchanged.
+    pub fn set_value<'v>(
         &mut self,
         index: usize,
         value: impl Into<Value<'v>>,
@@ -140,27 +118,14 @@ impl Fields {
     /// Replaces the value of the first field with this name, and its spelling by that of `name`. Appends a field if
     /// there is none. Returns the index.
     ///
-    /// # Panics
-    /// As for [`Self::append`].
+    /// # Errors
+    /// As for [`Self::append`]. In this case nothing is changed.
     pub fn update<'v>(
         &mut self,
         name: &(impl AsName + ?Sized),
         value: impl Into<Value<'v>>,
-    ) -> usize {
-        self.try_update(name, value).expect("a field of our own is within the limits")
-    }
-
-    /// Replaces the value of the first field with this name, and its spelling by that of `name`. Appends a field if
-    /// there is none. Returns the index.
-    ///
-    /// # Errors
-    /// As for [`Self::try_append`]. In this case nothing is changed.
-    pub fn try_update<'v>(
-        &mut self,
-        name: &(impl AsName + ?Sized),
-        value: impl Into<Value<'v>>,
     ) -> Result<usize, FieldError> {
-        let Some(index) = self.position(name) else { return self.try_append(name, value) };
+        let Some(index) = self.position(name) else { return self.append(name, value) };
         self.change(index, self.entries[index], value.into())?;
         self.respell(index, name.as_name());
         self.restore_invariant();
@@ -169,26 +134,14 @@ impl Fields {
 
     /// Sets the only field with this name: the first one gets the value, and the others are removed. Returns its index.
     ///
-    /// # Panics
-    /// As for [`Self::append`].
-    pub fn insert<'v>(
-        &mut self,
-        name: &(impl AsName + ?Sized),
-        value: impl Into<Value<'v>>,
-    ) -> usize {
-        self.try_insert(name, value).expect("a field of our own is within the limits")
-    }
-
-    /// Sets the only field with this name: the first one gets the value, and the others are removed. Returns its index.
-    ///
     /// # Errors
-    /// As for [`Self::try_append`]. In this case nothing is changed.
-    pub fn try_insert<'v>(
+    /// As for [`Self::append`]. In this case nothing is changed.
+    pub fn replace_all<'v>(
         &mut self,
         name: &(impl AsName + ?Sized),
         value: impl Into<Value<'v>>,
     ) -> Result<usize, FieldError> {
-        let index = self.try_update(name, value)?;
+        let index = self.update(name, value)?;
         self.remove_from(index + 1, name.as_name(), name.tag());
         self.restore_invariant();
         Ok(index)
@@ -196,26 +149,14 @@ impl Fields {
 
     /// Appends a field if the name does not exist. Returns the index of the first field with this name.
     ///
-    /// # Panics
+    /// # Errors
     /// As for [`Self::append`].
     pub fn append_if_absent<'v>(
         &mut self,
         name: &(impl AsName + ?Sized),
         value: impl Into<Value<'v>>,
-    ) -> usize {
-        self.try_append_if_absent(name, value).expect("a field of our own is within the limits")
-    }
-
-    /// Appends a field if the name does not exist. Returns the index of the first field with this name.
-    ///
-    /// # Errors
-    /// As for [`Self::try_append`].
-    pub fn try_append_if_absent<'v>(
-        &mut self,
-        name: &(impl AsName + ?Sized),
-        value: impl Into<Value<'v>>,
     ) -> Result<usize, FieldError> {
-        self.position(name).map_or_else(|| self.try_append(name, value), Ok)
+        self.position(name).map_or_else(|| self.append(name, value), Ok)
     }
 
     /// Overwrites the name of a field with a name that differs only in case.
@@ -377,11 +318,5 @@ impl Fields {
     /// The fields that were not looked up with [`Self::get_and_mark_read`]: options that were set but have no effect.
     pub fn unread(&self) -> impl Iterator<Item = crate::Field<'_>> {
         self.entries.iter().filter(|entry| !entry.has(READ)).map(|entry| self.read(*entry))
-    }
-
-    /// The number of fields whose value is NULL.
-    #[must_use]
-    pub fn nulls(&self) -> usize {
-        self.entries.iter().filter(|entry| entry.kind() == Kind::Null).count()
     }
 }

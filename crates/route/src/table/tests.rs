@@ -29,7 +29,7 @@ fn ask(
 ) -> Option<usize> {
     let mut fields = Fields::headers();
     for (name, value) in lines {
-        fields.append(*name, *value);
+        fields.append(*name, *value).unwrap();
     }
     let path = (path != "*").then_some(path.as_bytes());
     table.find(&RouteRequest {
@@ -159,7 +159,7 @@ proptest! {
     ) {
         let mut fields = Fields::headers();
         for (name, value) in lines {
-            fields.append(name, value);
+            fields.append(name, value).unwrap();
         }
         let asked = RouteRequest { host: host.as_bytes(), method: method.as_bytes(), path: Some(path.as_bytes()), fields: &fields };
         let fitting: Vec<usize> =

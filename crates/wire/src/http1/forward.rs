@@ -68,7 +68,7 @@ impl RequestHead {
             let others: Vec<_> = self.forwarded_upgrades().collect();
             let others = others.join(&b", "[..]);
             // The new value is not longer than the old one.
-            let _ = self.fields.try_insert(&UPGRADE, &*others);
+            let _ = self.fields.replace_all(&UPGRADE, &*others);
         }
         let upgrade = self.upgrade;
         strip(&mut self.fields, self.connection, upgrade);
@@ -84,7 +84,7 @@ impl RequestHead {
             // field. It may have or lack the default port of the scheme. The route was chosen by this host, so the
             // server must receive the same host, even if the head is full.
             self.fields.set_limits(fields::Limits::MAX);
-            let _ = self.fields.try_insert(&HOST, named);
+            let _ = self.fields.replace_all(&HOST, named);
         }
     }
 
@@ -323,7 +323,7 @@ fn write_length(fields: &mut Fields, length: u64) {
 /// lose its framing if its head is full.
 fn write_field(fields: &mut Fields, name: &Name, value: &[u8]) {
     fields.set_limits(fields::Limits::MAX);
-    let written = fields.try_append(name, value);
+    let written = fields.append(name, value);
     debug_assert!(written.is_ok(), "a field of our own can be one: {written:?}");
 }
 

@@ -73,7 +73,7 @@ mod tests {
             ("cookie", "d=a=b"),
             ("Cookie", ";; = ; e"),
         ] {
-            fields.append(name, value);
+            fields.append(name, value).unwrap();
         }
         fields
     }

@@ -334,7 +334,7 @@ impl RequestHead {
         let Some(left) = left.checked_sub(1) else { return Ok(false) };
         let (digits, start) = decimal(left);
         self.fields.set_limits(fields::Limits::MAX);
-        let written = self.fields.try_insert(&MAX_FORWARDS, &digits[start..]);
+        let written = self.fields.replace_all(&MAX_FORWARDS, &digits[start..]);
         debug_assert!(written.is_ok(), "a number is a value: {written:?}");
         Ok(true)
     }

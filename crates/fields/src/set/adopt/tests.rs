@@ -64,7 +64,7 @@ fn a_record_is_indexed_where_it_lies() {
         let shown = bytes.escape_ascii();
         let record = block(100, bytes);
         let (mut set, mut other) = (Fields::headers(), Fields::new());
-        set.append("before", "is forgotten");
+        set.append("before", "is forgotten").unwrap();
         assert!(adopt(&mut set, &record) && decode(&mut other, bytes), "{shown}");
         set.check();
         assert_eq!(set, other, "{shown}");
@@ -72,9 +72,9 @@ fn a_record_is_indexed_where_it_lies() {
         assert_eq!(set.bytes.len(), copied, "{shown}");
         assert_eq!(set.stats().bytes_live, other.stats().bytes_live, "{shown}");
         // Adopted fields can be changed like other fields.
-        set.update("at", "18");
+        set.update("at", "18").unwrap();
         set.remove_at(1);
-        set.append("name with blanks", "\r\n");
+        set.append("name with blanks", "\r\n").unwrap();
         set.check();
         set.clear_values();
         set.check();

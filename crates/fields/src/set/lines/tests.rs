@@ -58,13 +58,13 @@ fn two_edits_of_an_adopted_set_are_sent_in_four_parts() {
 fn changes_alone_are_sent_in_four_parts_however_many() {
     for step in 1..FIELDS {
         let mut set = adopted();
-        set.append("appended", "1");
-        set.append("appended", "2");
+        set.append("appended", "1").unwrap();
+        set.append("appended", "2").unwrap();
         for number in 0..3 * FIELDS {
             // All fields except the last adopted one, in a non-sequential order.
             let index = number * step % (FIELDS + 2);
             if index != FIELDS - 1 {
-                set.set_value(index, &"v".repeat(number % 7));
+                set.set_value(index, &"v".repeat(number % 7)).unwrap();
             }
             set.check();
             encoded(&set);
@@ -77,8 +77,8 @@ fn changes_alone_are_sent_in_four_parts_however_many() {
 #[test]
 fn a_field_that_has_no_line_does_not_part_those_around_it() {
     let mut set = adopted();
-    set.append("a", "1");
-    set.append("b", Value::Null);
-    set.append("c", "3");
+    set.append("a", "1").unwrap();
+    set.append("b", Value::Null).unwrap();
+    set.append("c", "3").unwrap();
     assert!(encoded(&set).ends_with(b"a: 1\r\nc: 3\r\n"));
 }
