@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn pool(threads: u32) -> std::io::Result<ThreadPool<Job>> {
     let queue_max = BURST as usize;
     let settings =
-        ThreadPoolSettings { queue_max, ..ThreadPoolSettings::new("jobs", Sizing::fixed(threads)) };
+        ThreadPoolSettings::new("jobs", Sizing::fixed(threads)).with_queue_max(queue_max);
     ThreadPool::new(settings, || Ok(Box::new(run)))
 }
 

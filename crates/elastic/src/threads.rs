@@ -22,7 +22,9 @@
     reason = "the policy is pure; a pool of threads has threads and a clock"
 )]
 
+mod hooks;
 mod job;
+mod settings;
 mod state;
 mod statistics;
 mod supervisor;
@@ -41,26 +43,8 @@ use crate::Sizing;
 use state::{Phase, Shared};
 
 pub use job::{OpenError, Refusal, Refused, Serve, Task};
+pub use settings::ThreadPoolSettings;
 pub use statistics::{Statistics, write_metrics};
-
-/// Settings of a thread pool.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ThreadPoolSettings {
-    /// Threads are named `NAME/0`, `NAME/1`, …; the system shows the first 15 bytes.
-    pub name: String,
-    /// How many threads the pool has.
-    pub sizing: Sizing,
-    /// The maximum number of waiting jobs; another job is refused.
-    pub queue_max: usize,
-}
-
-impl ThreadPoolSettings {
-    /// Settings with this name and sizing, and a queue for 10,000 jobs.
-    #[must_use]
-    pub fn new(name: &str, sizing: Sizing) -> Self {
-        Self { name: name.to_owned(), sizing, queue_max: 10_000 }
-    }
-}
 
 /// The result of a drain.
 #[derive(Clone, PartialEq, Eq)]
@@ -128,8 +112,7 @@ impl<J: Send + 'static> ThreadPool<J> {
         settings: ThreadPoolSettings,
         open: impl Fn() -> Result<Serve<J>, OpenError> + Send + Sync + 'static,
     ) -> io::Result<Self> {
-        let ThreadPoolSettings { name, sizing, queue_max } = settings;
-        let shared = Arc::new(Shared::new(name, sizing, queue_max, Box::new(open)));
+        let shared = Arc::new(Shared::new(settings, Box::new(open)));
         let supervisor = {
             let shared = Arc::clone(&shared);
             let builder = Builder::new().name(format!("{}/sizes", shared.name));
@@ -146,15 +129,42 @@ impl<J: Send + 'static> ThreadPool<J> {
         self.shared.submit(job)
     }
 
+    /// Adds a job to the queue. If the queue is full, blocks until there is room, at most for `within` if it is given.
+    /// Among several callers that wait, the order is arbitrary.
+    ///
+    /// A job that waits for room in the queue of its own pool keeps its thread busy. If all threads do this, they wait
+    /// for each other.
+    ///
+    /// ```
+    /// # use elastic::{Refusal, Sizing, ThreadPool, ThreadPoolSettings};
+    /// # use std::time::Duration;
+    /// let settings = ThreadPoolSettings::new("errands", Sizing::on_demand(1)).with_queue_max(1);
+    /// let pool = ThreadPool::of_tasks(settings)?;
+    /// for _ in 0..100 {
+    ///     pool.submit_wait(Box::new(|| {}), None)?; // as fast as the pool serves them
+    /// }
+    /// pool.drain(None);
+    /// let refused = pool.submit_wait(Box::new(|| {}), Some(Duration::from_secs(1))).unwrap_err();
+    /// assert_eq!(refused.why, Refusal::Draining);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the job if the queue is still full after `within`, or the pool is draining.
+    pub fn submit_wait(&self, job: J, within: Option<Duration>) -> Result<(), Refused<J>> {
+        self.shared.submit_wait(job, end_of(within))
+    }
+
     /// Waits until no job waits and no job runs. More jobs may be submitted meanwhile, also by jobs. A job that joins
     /// its own pool waits for itself and never returns.
     pub fn join(&self) {
-        let mut state = self.shared.lock();
-        state.joiners += 1;
-        while !state.is_all_done() {
-            state = self.shared.wait(&self.shared.all_done, state);
-        }
-        state.joiners -= 1;
+        self.shared.join(None);
+    }
+
+    /// Like [`join`](Self::join), but waits at most for `within`. Returns whether no job waits and no job runs.
+    #[must_use = "jobs may still wait or run"]
+    pub fn join_for(&self, within: Duration) -> bool {
+        self.shared.join(end_of(Some(within)))
     }
 
     /// Refuses new jobs, serves those in the queue, ends all threads and waits until they have ended, at most for
@@ -163,15 +173,10 @@ impl<J: Send + 'static> ThreadPool<J> {
     ///
     /// A job that drains its own pool waits for itself.
     pub fn drain(&self, within: Option<Duration>) -> Drained<J> {
-        let until = within.and_then(|within| Instant::now().checked_add(within));
-        let mut state = self.shared.close(self.shared.lock());
-        while !state.all_ended && !state.is_stuck() {
-            match until.map(|until| until.saturating_duration_since(Instant::now())) {
-                None => state = self.shared.wait(&self.shared.all_done, state),
-                Some(Duration::ZERO) => break,
-                Some(left) => state = self.shared.wait_for(&self.shared.all_done, state, left),
-            }
-        }
+        let state = self.shared.close(self.shared.lock());
+        let is_over = |state: &state::State<J>| state.all_ended || state.is_stuck();
+        let mut state =
+            self.shared.wait_until(&self.shared.all_done, state, end_of(within), is_over);
         if state.all_ended {
             drop(state);
             let supervisor = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -213,6 +218,11 @@ impl<J: Send + 'static> ThreadPool<J> {
         let mut state = self.shared.lock();
         state.counts = state::Counts::starting_now(state.threads());
     }
+}
+
+/// When a wait that begins now ends. `None`: never, or too far away to be represented.
+fn end_of(within: Option<Duration>) -> Option<Instant> {
+    within.and_then(|within| Instant::now().checked_add(within))
 }
 
 impl ThreadPool<Task> {

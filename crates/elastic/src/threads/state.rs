@@ -5,8 +5,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::{OpenError, Refusal, Refused, Serve, Statistics};
-use crate::{Load, Policy, Sizing};
+use super::hooks::Hooks;
+use super::job::{OpenError, Refusal, Refused, Serve};
+use super::settings::ThreadPoolSettings;
+use super::statistics::Statistics;
+use crate::{Load, Policy};
 
 /// Another worker is woken only if at least this many jobs wait for each worker that is already looking for one.
 const JOBS_PER_LOOKING_WORKER: usize = 8;
@@ -19,12 +22,15 @@ pub(super) type Open<J> = Box<dyn Fn() -> Result<Serve<J>, OpenError> + Send + S
 pub(super) struct Shared<J> {
     pub(super) name: String,
     pub(super) open: Open<J>,
+    pub(super) hooks: Hooks,
     queue_max: usize,
     state: Mutex<State<J>>,
     /// Wakes the supervisor: `next_check` has changed.
     pub(super) supervisor_wake: Condvar,
     /// Wakes `join` and `drain`: no job waits and no job runs, or the pool is over.
     pub(super) all_done: Condvar,
+    /// Wakes `submit_wait`: a job was taken out of the queue, or the pool is draining.
+    room: Condvar,
 }
 
 /// Whether jobs are accepted.
@@ -82,7 +88,9 @@ pub(super) struct State<J> {
     pub(super) open_error: Option<String>,
     /// Whether a thread could not be started or opened since the drain began.
     failed_in_drain: bool,
-    pub(super) joiners: u32,
+    joiners: u32,
+    /// Callers of `submit_wait` that wait for room in the queue.
+    pub(super) submitters: u32,
     /// All threads have ended, after the phase `Draining`.
     pub(super) all_ended: bool,
     pub(super) counts: Counts,
@@ -121,7 +129,8 @@ impl Counts {
 }
 
 impl<J> Shared<J> {
-    pub(super) fn new(name: String, sizing: Sizing, queue_max: usize, open: Open<J>) -> Self {
+    pub(super) fn new(settings: ThreadPoolSettings, open: Open<J>) -> Self {
+        let ThreadPoolSettings { name, sizing, queue_max, hooks } = settings;
         let state = State {
             queue: VecDeque::new(),
             phase: Phase::Open,
@@ -140,17 +149,25 @@ impl<J> Shared<J> {
             open_error: None,
             failed_in_drain: false,
             joiners: 0,
+            submitters: 0,
             all_ended: false,
             counts: Counts::starting_now(0),
         };
         Self {
             name,
             open,
+            hooks,
             queue_max,
             state: Mutex::new(state),
             supervisor_wake: Condvar::new(),
             all_done: Condvar::new(),
+            room: Condvar::new(),
         }
+    }
+
+    /// The name of the thread in this slot.
+    pub(super) fn thread_name(&self, slot: usize) -> String {
+        format!("{}/{slot}", self.name)
     }
 
     /// Locks the state. Poisoning is ignored: no job runs under the lock, so a panic elsewhere leaves the state
@@ -176,9 +193,55 @@ impl<J> Shared<J> {
         on.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0
     }
 
+    /// Waits on `on` until `is_over` returns true or the time is over. Without a time, it waits as long as necessary.
+    pub(super) fn wait_until<'a>(
+        &self,
+        on: &Condvar,
+        mut state: MutexGuard<'a, State<J>>,
+        until: Option<Instant>,
+        is_over: impl Fn(&State<J>) -> bool,
+    ) -> MutexGuard<'a, State<J>> {
+        while !is_over(&state) {
+            match until.map(|until| until.saturating_duration_since(Instant::now())) {
+                None => state = self.wait(on, state),
+                Some(Duration::ZERO) => break,
+                Some(left) => state = self.wait_for(on, state, left),
+            }
+        }
+        state
+    }
+
+    /// Waits until no job waits and no job runs, or until this time. Returns whether no job waits and no job runs.
+    pub(super) fn join(&self, until: Option<Instant>) -> bool {
+        let mut state = self.lock();
+        state.joiners += 1;
+        state = self.wait_until(&self.all_done, state, until, State::is_all_done);
+        state.joiners -= 1;
+        state.is_all_done()
+    }
+
     pub(super) fn submit(&self, job: J) -> Result<(), Refused<J>> {
         let now = Instant::now();
+        self.add(self.lock(), job, now)
+    }
+
+    /// Waits for room in the queue until this time, and adds the job if there is room.
+    pub(super) fn submit_wait(&self, job: J, until: Option<Instant>) -> Result<(), Refused<J>> {
         let mut state = self.lock();
+        let may_go_on =
+            |state: &State<J>| state.phase == Phase::Draining || state.queue.len() < self.queue_max;
+        state.submitters += 1;
+        state = self.wait_until(&self.room, state, until, may_go_on);
+        state.submitters -= 1;
+        self.add(state, job, Instant::now())
+    }
+
+    fn add(
+        &self,
+        mut state: MutexGuard<'_, State<J>>,
+        job: J,
+        now: Instant,
+    ) -> Result<(), Refused<J>> {
         let why = match state.phase {
             Phase::Draining => Some(Refusal::Draining),
             Phase::Open if state.queue.len() >= self.queue_max => Some(Refusal::Full),
@@ -234,8 +297,16 @@ impl<J> Shared<J> {
             state.slots[slot].wake_reason = WakeReason::Look;
             state.slots[slot].wake.notify_one();
         }
+        self.room.notify_all();
         self.wake_supervisor(&mut state);
         state
+    }
+
+    /// Notifies one caller of `submit_wait` that a job was taken out of the queue.
+    pub(super) fn notify_of_room(&self, state: &State<J>) {
+        if state.submitters > 0 {
+            self.room.notify_one();
+        }
     }
 
     /// Notifies `join` if no job waits and no job runs.

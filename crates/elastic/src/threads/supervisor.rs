@@ -5,6 +5,7 @@ use std::sync::{Arc, Condvar, MutexGuard};
 use std::thread::Builder;
 use std::time::Instant;
 
+use super::job::OpenError;
 use super::state::{Phase, Shared, Slot, State, WakeReason};
 use super::worker;
 use crate::Advice;
@@ -118,16 +119,20 @@ fn start<'a, J: Send + 'static>(
     drop(state);
     let spawned = {
         let shared = Arc::clone(shared);
-        let builder = Builder::new().name(format!("{}/{slot}", shared.name));
+        let builder = Builder::new().name(shared.thread_name(slot));
         builder.spawn(move || worker::run(&shared, slot))
     };
     let mut state = shared.lock();
     match spawned {
         Ok(thread) => state.slots[slot].thread = Some(thread),
         Err(error) => {
+            let error: OpenError = format!("no thread can be started: {error}").into();
+            drop(state);
+            shared.hooks.report_open_error(&shared.thread_name(slot), &*error);
+            state = shared.lock();
             state.starting -= 1;
             state.vacant.push(slot);
-            state.handle_failure(Instant::now(), format!("no thread can be started: {error}"));
+            state.handle_failure(Instant::now(), error.to_string());
             if state.is_stuck() {
                 shared.all_done.notify_all();
             }

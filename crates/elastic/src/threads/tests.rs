@@ -14,8 +14,7 @@ fn sizing(min: u32, max: u32) -> Sizing {
 }
 
 fn tasks(sizing: Sizing, queue_max: usize) -> ThreadPool<Task> {
-    let settings = ThreadPoolSettings { queue_max, ..ThreadPoolSettings::new("test", sizing) };
-    ThreadPool::of_tasks(settings).unwrap()
+    ThreadPool::of_tasks(ThreadPoolSettings::new("test", sizing).with_queue_max(queue_max)).unwrap()
 }
 
 fn submit(pool: &ThreadPool<Task>, task: impl FnOnce() + Send + 'static) {
@@ -342,6 +341,103 @@ fn why_a_thread_could_not_be_opened_is_kept() {
         std::thread::yield_now();
     }
     assert_eq!(pool.open_error().as_deref(), Some("it panicked: no"));
+}
+
+#[test]
+fn hooks_are_called_with_the_thread_and_the_reason() {
+    let (failed, failures) = channel();
+    let (panicked, panics) = channel();
+    let settings = ThreadPoolSettings::new("hooks", sizing(0, 1))
+        .on_open_error(move |thread, error| failed.send(format!("{thread}: {error}")).unwrap())
+        .on_panic(move |thread, message| panicked.send(format!("{thread}: {message}")).unwrap());
+    let tries = AtomicU32::new(0);
+    let pool = ThreadPool::new(settings, move || match tries.fetch_add(1, Ordering::Relaxed) {
+        0 => Err("the database is away".into()),
+        1 => std::panic::resume_unwind(Box::new("no")),
+        _ => Ok(Box::new(|task: Task| task())),
+    })
+    .unwrap();
+    submit(&pool, || panic!("as the test wants it"));
+    submit(&pool, || std::panic::panic_any(7));
+    pool.join();
+    let failures: Vec<String> = failures.try_iter().collect();
+    assert_eq!(failures, ["hooks/0: the database is away", "hooks/0: it panicked: no"]);
+    let panics: Vec<String> = panics.try_iter().collect();
+    assert_eq!(panics, ["hooks/0: as the test wants it", "hooks/0: Box<dyn Any>"]);
+    assert_eq!(pool.statistics().open_failed, 2);
+}
+
+#[test]
+fn a_hook_that_panics_ends_no_thread() {
+    let settings = ThreadPoolSettings::new("hooks", sizing(0, 1))
+        .on_open_error(|_, _| panic!("as the test wants it"))
+        .on_panic(|_, _| panic!("as the test wants it"));
+    let tries = AtomicU32::new(0);
+    let pool = ThreadPool::new(settings, move || match tries.fetch_add(1, Ordering::Relaxed) {
+        0 => Err("the database is away".into()),
+        _ => Ok(Box::new(|task: Task| task())),
+    })
+    .unwrap();
+    submit(&pool, || panic!("as the test wants it"));
+    submit(&pool, || {});
+    pool.join();
+    let statistics = pool.statistics();
+    assert_eq!((statistics.open_failed, statistics.panicked, statistics.served), (1, 1, 1));
+    assert!(pool.drain(None).is_clean());
+}
+
+#[test]
+fn a_join_with_a_time_returns_whether_all_is_done() {
+    let pool = tasks(sizing(1, 1), 10);
+    assert!(pool.join_for(Duration::ZERO), "nothing was submitted");
+    let (running, let_go) = held(&pool);
+    running.recv().unwrap();
+    assert!(!pool.join_for(Duration::ZERO));
+    drop(let_go);
+    assert!(pool.join_for(FOREVER));
+    assert_eq!(pool.statistics().served, 1);
+}
+
+#[test]
+fn a_submit_waits_for_room() {
+    let pool = tasks(sizing(1, 1), 1);
+    let (running, let_go) = held(&pool);
+    running.recv().unwrap();
+    submit(&pool, || {});
+    let refused = pool.submit_wait(Box::new(|| {}), Some(Duration::ZERO)).unwrap_err();
+    assert_eq!(refused.why, Refusal::Full);
+    std::thread::scope(|scope| {
+        let pool = &pool;
+        let submitters = [None, Some(FOREVER), None]
+            .map(|within| scope.spawn(move || pool.submit_wait(Box::new(|| {}), within).is_ok()));
+        while pool.shared.lock().submitters < 3 {
+            std::thread::yield_now();
+        }
+        drop(let_go);
+        assert_eq!(submitters.map(|it| it.join().unwrap()), [true; 3]);
+    });
+    pool.join();
+    let statistics = pool.statistics();
+    assert_eq!((statistics.served, statistics.refused), (5, 1));
+    assert_eq!(pool.shared.lock().submitters, 0);
+}
+
+#[test]
+fn a_drain_refuses_those_that_wait_for_room() {
+    let pool = tasks(sizing(1, 1), 1);
+    let (running, let_go) = held(&pool);
+    running.recv().unwrap();
+    submit(&pool, || {});
+    std::thread::scope(|scope| {
+        let submitter = scope.spawn(|| pool.submit_wait(Box::new(|| {}), None));
+        while pool.shared.lock().submitters < 1 {
+            std::thread::yield_now();
+        }
+        assert_eq!(pool.drain(Some(Duration::ZERO)).unserved.len(), 1);
+        assert_eq!(submitter.join().unwrap().unwrap_err().why, Refusal::Draining);
+    });
+    drop(let_go);
+    assert!(pool.drain(None).is_clean());
 }
 
 #[test]

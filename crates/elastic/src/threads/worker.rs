@@ -4,12 +4,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
-use super::Serve;
+use super::hooks::{discard, panic_message};
+use super::job::{OpenError, Serve};
 use super::state::{Phase, Shared, State, WakeReason};
 
 /// Runs on the thread of this slot.
 pub(super) fn run<J: Send + 'static>(shared: &Shared<J>, slot: usize) {
-    let opened = open(shared);
+    let opened = open(shared, slot);
     let mut state = shared.lock();
     state.starting -= 1;
     let serve = match opened {
@@ -37,26 +38,19 @@ fn leave<J>(shared: &Shared<J>, mut state: MutexGuard<'_, State<J>>, slot: usize
 }
 
 /// Returns the closure that serves the jobs, or why it cannot be opened now.
-fn open<J>(shared: &Shared<J>) -> Result<Serve<J>, String> {
+fn open<J>(shared: &Shared<J>, slot: usize) -> Result<Serve<J>, String> {
     // After a panic, nothing that `open` began is used.
-    match catch_unwind(AssertUnwindSafe(|| (shared.open)())) {
-        Ok(opened) => opened.map_err(|error| error.to_string()),
+    let error = match catch_unwind(AssertUnwindSafe(|| (shared.open)())) {
+        Ok(Ok(serve)) => return Ok(serve),
+        Ok(Err(error)) => error,
         Err(panic) => {
-            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+            let error = OpenError::from(format!("it panicked: {}", panic_message(&*panic)));
             discard(panic);
-            Err(text
-                .map_or_else(|| "it panicked".to_owned(), |text| format!("it panicked: {text}")))
+            error
         }
-    }
-}
-
-/// Drops a value whose drop may panic.
-fn discard<T>(it: T) {
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(it))) {
-        // If the payload of the panic also panics in its drop, its memory is leaked.
-        std::mem::forget(panic);
-    }
+    };
+    shared.hooks.report_open_error(&shared.thread_name(slot), &*error);
+    Err(error.to_string())
 }
 
 /// Takes jobs. The worker counts as looking when this is called, and as ending when it returns.
@@ -83,6 +77,7 @@ fn work<'a, J>(
         if let Some(waiting) = state.queue.pop_front() {
             state.looking -= 1;
             state.busy += 1;
+            shared.notify_of_room(&state);
             state.counts.waited += now.saturating_duration_since(waiting.since);
             let sleeper = state.take_sleeper();
             if !known_busy {
@@ -101,9 +96,10 @@ fn work<'a, J>(
             if let Err(panic) = result {
                 state.counts.panicked += 1;
                 drop(state);
+                shared.hooks.report_panic(&shared.thread_name(slot), panic_message(&*panic));
                 discard(panic);
                 discard(serve);
-                let opened = open(shared);
+                let opened = open(shared, slot);
                 state = shared.lock();
                 state.busy -= 1;
                 match opened {
