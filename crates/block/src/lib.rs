@@ -1,4 +1,6 @@
-//! Pooled blocks of bytes, and counted slices of them.
+#![doc = include_str!("../README.md")]
+//!
+//! # Scope
 //!
 //! What it is: [`Block`], memory that is being filled, and [`Slice`], a reference-counted part of a filled block. A
 //! slice may be sent to another thread. Blocks and slices take their memory from a small pool of their thread and
@@ -14,14 +16,6 @@
 //!
 //! A slice keeps its whole block alive. [`Slice::held`] returns the size of that memory. [`Slice::compact`] copies a
 //! small slice into a block of its own size, so that 48 bytes in a queue do not keep 64 KiB allocated.
-//!
-//! ```
-//! let mut block = block::Block::with_capacity(100);
-//! block.push(b"one line\nand a rest");
-//! let whole = block.freeze();
-//! let line = whole.slice(0..8);
-//! assert_eq!(&line[..], b"one line");
-//! ```
 
 mod account;
 mod class;

@@ -1,4 +1,6 @@
-//! How many workers a pool should have.
+#![doc = include_str!("../README.md")]
+//!
+//! # Scope
 //!
 //! What it is: a policy that decides when to start and when to end workers (programs, threads or connections), and a
 //! thread pool that follows the policy. What it depends on: counts and times, which are arguments of the policy; the
@@ -6,10 +8,6 @@
 //! requests; in addition, the policy must not depend on a clock.
 
 #![forbid(unsafe_code)]
-
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-mod readme {}
 
 mod policy;
 mod sizing;

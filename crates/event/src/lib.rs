@@ -1,12 +1,10 @@
-//! An event loop that delivers events to a handler.
+#![doc = include_str!("../README.md")]
+//!
+//! # Scope
 //!
 //! What it is: streams, listeners, timers and mail behind one interface. The loop owns the descriptors, reads and
 //! writes, and delivers events to its [`EventHandler`]. What it depends on: the kernel and time. What it must never
 //! depend on: a protocol, a request, a pool.
-
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-mod readme {}
 
 mod bind;
 mod context;

@@ -1,4 +1,6 @@
-//! The vocabulary of all crates.
+#![doc = include_str!("../README.md")]
+//!
+//! # Scope
 //!
 //! What it is: requests and their ids; the causes and phases in which requests end; [`Handler`], the interface of
 //! workers that run in this process; the format of a line of the access log; and two functions that several crates

@@ -1,4 +1,6 @@
-//! Named values in one buffer.
+#![doc = include_str!("../README.md")]
+//!
+//! # Scope
 //!
 //! What it is: [`Fields`], an ordered list of named values whose bytes are all in one buffer; [`Rows`], a batch of
 //! value lists with the same names; and the formats that both are read from and written to. What it depends on: bytes,
@@ -50,8 +52,3 @@ pub use reuse::{POOLED_BYTES_MAX, POOLED_FIELDS_MAX, POOLED_SETS_MAX};
 pub use rows::{ROWS_BYTES_MAX, Row, RowError, Rows, Schema};
 pub use set::{Fields, Format, Iter, Stats};
 pub use value::{Field, Value};
-
-/// Runs the examples of the README as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-pub struct Readme;

@@ -1,5 +1,6 @@
-//! Finds which user listens on a TCP port of this machine, and which user accepts a connection. The information comes
-//! from the kernel (sock_diag(7)).
+#![doc = include_str!("../README.md")]
+//!
+//! # Scope
 //!
 //! What it is: the user ids of sockets. What it depends on: addresses and the kernel. What it must never depend on: the
 //! caller and its reasons.

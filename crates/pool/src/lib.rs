@@ -1,29 +1,12 @@
-//! Admission, queueing and worker selection for one pool.
+#![doc = include_str!("../README.md")]
+//!
+//! # Scope
 //!
 //! What it is: the queue, the balancing, the session affinity, the health, the fallback, the number of workers and the
 //! back-off of one pool, as one state machine. `handle_*` processes an event; [`Pool::poll_effect`] returns the effects
 //! of it, one at a time. What it depends on: requests with a size in bytes, and workers with a number of slots. What it
 //! must never depend on: the content of a request, the kind of a worker, the protocol of a worker, a clock, a source of
 //! randomness. The time and a seed are arguments.
-//!
-//! ```
-//! use pool::{Effect, Pool, Queueable, Settings};
-//!
-//! struct Line(&'static str);
-//! impl Queueable for Line {
-//!     fn bytes(&self) -> usize {
-//!         self.0.len()
-//!     }
-//! }
-//!
-//! let now = std::time::Instant::now();
-//! let mut pool = Pool::new(Settings::default(), now, 1);
-//! let Some(Effect::Start { worker }) = pool.poll_effect() else { panic!("it wants a worker") };
-//! assert!(pool.handle_request(now, Line("hello")).is_ok());
-//! assert!(pool.poll_effect().is_none());
-//! pool.handle_started(now, worker);
-//! assert!(matches!(pool.poll_effect(), Some(Effect::Dispatch { last: true, .. })));
-//! ```
 
 mod address_limiter;
 mod affinity;

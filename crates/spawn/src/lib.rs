@@ -1,25 +1,10 @@
-//! Starts, monitors and stops programs, and makes sure that none outlives the daemon.
+#![doc = include_str!("../README.md")]
+//!
+//! # Scope
 //!
 //! What it is: [`Spawner`], and the supervisor behind it: a process that is the parent of every program. What it
 //! depends on: the processes, pipes and signals of the kernel. What it must never depend on: a protocol, a pool, the
 //! purpose of a program.
-//!
-//! ```no_run
-//! use spawn::{Command, Report, Spawn, Spawner};
-//!
-//! fn main() -> Result<(), spawn::SpawnError> {
-//!     spawn::init()?; // first: this process may have been started as the supervisor
-//!     let mut spawner = Spawner::new(Box::new(|report| match report {
-//!         Report::Started { token, pid, pipes } => drop((token, pid, pipes)),
-//!         Report::StartFailed { token, error } => eprintln!("{token}: {error}"),
-//!         Report::Exited { token, exit } => eprintln!("{token}: {exit}"),
-//!         Report::SupervisorLost | Report::SupervisorReplaced => {}
-//!     }))?;
-//!     spawner.start(1, Command { program: "cat".into(), ..Command::default() });
-//!     spawner.finish();
-//!     Ok(())
-//! }
-//! ```
 //!
 //! A program starts with:
 //!

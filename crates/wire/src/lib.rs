@@ -1,4 +1,6 @@
-//! Protocol codecs: from bytes to messages, and back.
+#![doc = include_str!("../README.md")]
+//!
+//! # Scope
 //!
 //! What it is: codecs that find messages in received bytes and write replies. What it depends on: the rules and limits
 //! of each protocol. What it must never depend on: a stream, a clock, the worker that answers.

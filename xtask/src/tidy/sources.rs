@@ -24,6 +24,9 @@ const SIZES_ALONE: [&str; 4] = ["grow_above", "grow_after", "grow_step_max", "sp
 /// The required phrases in the header of a crate.
 const HEADER: [&str; 3] = ["what it is", "what it depends on", "must never depend on"];
 
+/// The first line of a crate whose README is the front page of its documentation.
+const README: &str = "#![doc = include_str!(\"../README.md\")]";
+
 /// Returns the findings in one file.
 pub(super) fn check(file: &File) -> Vec<Finding> {
     if !file.is_rust() {
@@ -144,7 +147,8 @@ fn header(file: &File) -> Option<Finding> {
     if source != "src/lib.rs" {
         return None;
     }
-    let lines = file.text.lines().skip_while(|line| line.starts_with("// tidy:"));
+    let is_before = |line: &&str| line.starts_with("// tidy:") || *line == README;
+    let lines = file.text.lines().skip_while(is_before);
     let header: Vec<&str> = lines.map_while(|line| line.strip_prefix("//!")).collect();
     let words: Vec<&str> = header.iter().flat_map(|line| line.split_whitespace()).collect();
     let words = words.join(" ").to_lowercase();
@@ -227,6 +231,8 @@ mod tests {
     fn a_crate_says_what_it_is() {
         let good = "//! Who waits.\n//!\n//! What it is: a queue. What it\n//! depends on: time. What it must never\n//! depend on: sockets.\n\nmod a;\n";
         assert_eq!(findings("crates/pool/src/lib.rs", good).len(), 0);
+        let below_readme = format!("{README}\n{good}");
+        assert_eq!(findings("crates/pool/src/lib.rs", &below_readme).len(), 0);
         let found = findings("crates/pool/src/lib.rs", "//! Stand-in.\n//! What it is: none.\n");
         assert_eq!(
             found,
