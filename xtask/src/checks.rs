@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 /// The steps of `test`, in their order.
-const STEPS: [&str; 14] = [
+const STEPS: [&str; 15] = [
     "tools",
     "format",
     "tidy",
@@ -28,6 +28,7 @@ const STEPS: [&str; 14] = [
     "reference",
     "examples",
     "package",
+    "rust-version",
 ];
 
 #[derive(Args, Debug)]
@@ -85,6 +86,9 @@ pub(crate) fn test(workspace: &Workspace, arguments: &TestArguments) -> ExitCode
     steps.step("reference", pages::REPEAT, || pages::check(workspace));
     steps.step("examples", "cargo xtask test --only examples", || examples(workspace));
     steps.step("package", "cargo xtask package", || package::check(workspace));
+    steps.step("rust-version", "cargo xtask test --only rust-version", || {
+        package::check_rust_versions(workspace)
+    });
     end(&steps, report.as_ref(), &untested::take(workspace))
 }
 
