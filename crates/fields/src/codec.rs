@@ -16,6 +16,7 @@ pub struct EncodeError {
 
 /// The part of a field that a format cannot represent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EncodeReason {
     /// The name.
     Name,
@@ -40,6 +41,7 @@ impl std::error::Error for EncodeError {}
 
 /// Why bytes cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DecodeReason {
     /// A length is missing, too long, or written with a leading zero.
     Length,

@@ -32,6 +32,7 @@ pub const MEMBERS_MAX: usize = 1000;
 
 /// Why a record could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum JsonReason {
     /// The text is not JSON, or not an object. The text says what was expected.
     Syntax(Box<str>),

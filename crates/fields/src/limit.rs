@@ -42,6 +42,7 @@ impl Default for Limits {
 
 /// Why a set rejected a field. The set is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FieldError {
     /// The set would have more fields than this.
     Fields(u32),

@@ -15,6 +15,7 @@ pub type Task = Box<dyn FnOnce() + Send>;
 
 /// Why a job was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Refusal {
     /// The maximum number of jobs is waiting.
     Full,
