@@ -20,7 +20,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use event::{Context, Data, DeadlineName, Direction, Fd, StreamLimits};
+use event::{Context, Data, DeadlineName, Direction, StreamLimits};
 use exchange::{ByWorker, PoolId, RequestId, WorkerId, WorkerIndex};
 use spawn::{Pipes, StartError};
 
@@ -211,9 +211,9 @@ impl Programs {
             send_max: usize::MAX,
             ..limits
         };
-        let input = io.adopt(Fd::from(pipes.stdin), Direction::Out, by_slots);
-        let output = io.adopt(Fd::from(pipes.stdout), Direction::In, limits);
-        let error = io.adopt(Fd::from(pipes.stderr), Direction::In, StreamLimits::default());
+        let input = io.adopt(pipes.stdin, Direction::Out, by_slots);
+        let output = io.adopt(pipes.stdout, Direction::In, limits);
+        let error = io.adopt(pipes.stderr, Direction::In, StreamLimits::default());
         program.claim(io, input, Pipe::Input);
         program.claim(io, output, Pipe::Output);
         program.claim(io, error, Pipe::Error);

@@ -88,7 +88,7 @@ impl Timers {
     fn new(armed: u32) -> std::io::Result<Self> {
         let mut events = Loop::new(Epoll::new()?, LoopSettings::default())?;
         let (near, far) = UnixStream::pair()?;
-        let near = OwnedFd::from(near).into();
+        let near = OwnedFd::from(near);
         let mut io = events.context();
         let stream = io.adopt(near, Direction::Both, StreamLimits::default());
         let hour = io.now() + Duration::from_secs(3600);
@@ -104,7 +104,7 @@ impl Timers {
         for number in 0..IDLE {
             let (near, far) = UnixStream::pair()?;
             self.far.push(far);
-            let near = OwnedFd::from(near).into();
+            let near = OwnedFd::from(near);
             let stream = io.adopt(near, Direction::Both, StreamLimits::default());
             if number < deadlines {
                 io.deadline_in(stream, DeadlineName(0), Duration::from_secs(3600));

@@ -74,10 +74,20 @@ impl<'a> Context<'a> {
 /// Listeners.
 impl Context<'_> {
     /// Accepts connections from a bound, listening socket, created by [`crate::bind`] or the standard library. The
-    /// socket becomes non-blocking. Each connection is reported as `Accepted` and has default limits.
-    pub fn accept_from(&mut self, fd: Fd) -> ListenerId {
+    /// socket becomes non-blocking and close-on-exec. Each connection is reported as `Accepted` and has default limits.
+    ///
+    /// ```
+    /// use event::{Epoll, Loop, LoopSettings};
+    ///
+    /// let mut events: Loop<_, ()> = Loop::new(Epoll::new()?, LoopSettings::default())?;
+    /// let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    /// events.context().accept_from(listener);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn accept_from(&mut self, fd: impl Into<Fd>) -> ListenerId {
+        let fd = fd.into();
         // This cannot fail on an open descriptor. An invalid one fails when it is watched.
-        let _ = fd.make_nonblocking();
+        let _ = fd.prepare();
         let (index, generation) = self.state.listeners.insert(Listener::new(fd));
         let id = ListenerId { index, generation };
         self.state.work.listeners.push(id);
@@ -135,11 +145,17 @@ impl Context<'_> {
         self.state.work.opening.push((stream, Opening::KeepAlive(after)));
     }
 
-    /// Takes over a pipe, a socket or a terminal, and makes it non-blocking. Regular files cannot be watched; they end
-    /// with `Closed(Failed)`.
-    pub fn adopt(&mut self, fd: Fd, direction: Direction, limits: StreamLimits) -> StreamId {
+    /// Takes over a pipe, a connected socket or a terminal, and makes it non-blocking and close-on-exec. A `TcpStream`, a
+    /// `UnixStream`, a pipe of the standard library or an `OwnedFd` can be passed. Regular files cannot be watched; they
+    /// end with `Closed(Failed)`.
+    pub fn adopt(
+        &mut self,
+        fd: impl Into<Fd>,
+        direction: Direction,
+        limits: StreamLimits,
+    ) -> StreamId {
         let limits = self.state.shared_limits(limits);
-        let mut stream = Stream::new(Some(fd), direction, limits);
+        let mut stream = Stream::new(Some(fd.into()), direction, limits);
         // Nothing is known about the descriptor until it is watched.
         stream.marks.clear(Marks::WRITABLE);
         let id = self.state.add_stream(stream);
@@ -389,9 +405,10 @@ impl Context<'_> {
 
 /// Datagrams.
 impl Context<'_> {
-    /// Takes over a datagram socket, as created by [`crate::bind_datagrams`]. Each datagram is delivered as `Datagram`.
-    pub fn datagram(&mut self, fd: Fd) -> SocketId {
-        let (index, generation) = self.state.sockets.insert(Datagrams::new(fd));
+    /// Takes over a datagram socket, as created by [`crate::bind_datagrams`] or the standard library, and makes it
+    /// non-blocking and close-on-exec. Each datagram is delivered as `Datagram`.
+    pub fn datagram(&mut self, fd: impl Into<Fd>) -> SocketId {
+        let (index, generation) = self.state.sockets.insert(Datagrams::new(fd.into()));
         let id = SocketId { index, generation };
         self.state.work.sockets_opening.push(id);
         id

@@ -4,7 +4,26 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
+use rustix::fs::OFlags;
+use rustix::io::FdFlags;
+
 /// An owned descriptor, to be passed to a loop. Closed on drop.
+///
+/// The sockets and pipes of the standard library convert to it, and so does every [`OwnedFd`]. The loop makes a
+/// descriptor that it takes over non-blocking and close-on-exec; nothing need be set before. `OwnedFd::try_from` returns
+/// the descriptor of the system.
+///
+/// ```
+/// use std::os::fd::OwnedFd;
+/// use std::os::unix::net::UnixStream;
+///
+/// let (ours, theirs) = UnixStream::pair()?;
+/// let fd = event::Fd::from(ours);
+/// let back = OwnedFd::try_from(fd).expect("it is not simulated");
+/// let ours = UnixStream::from(back);
+/// # drop((ours, theirs));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 ///
 /// A simulated kernel returns numbers instead, which are meaningful only to that kernel.
 #[derive(Debug)]
@@ -35,11 +54,16 @@ impl Fd {
         }
     }
 
-    /// Makes reads and accepts return immediately if there is nothing. Simulated descriptors always do so.
-    pub(crate) fn make_nonblocking(&self) -> io::Result<()> {
+    /// Prepares a descriptor that somebody else has created for a loop: it becomes non-blocking, and programs that this
+    /// process starts do not inherit it. Simulated descriptors need no preparation.
+    pub(crate) fn prepare(&self) -> io::Result<()> {
         let Kind::Real(fd) = &self.0 else { return Ok(()) };
         let flags = rustix::fs::fcntl_getfl(fd)?;
-        Ok(rustix::fs::fcntl_setfl(fd, flags | rustix::fs::OFlags::NONBLOCK)?)
+        if !flags.contains(OFlags::NONBLOCK) {
+            rustix::fs::fcntl_setfl(fd, flags | OFlags::NONBLOCK)?;
+        }
+        // A descriptor has no other flag, so there is none to keep.
+        Ok(rustix::io::fcntl_setfd(fd, FdFlags::CLOEXEC)?)
     }
 
     /// The number of the descriptor. The system assigns the lowest free number, so at least as many descriptors are
@@ -90,6 +114,8 @@ from_owner!(
     io::PipeWriter,
     std::net::TcpListener,
     std::net::TcpStream,
+    std::net::UdpSocket,
+    std::os::unix::net::UnixDatagram,
     std::os::unix::net::UnixListener,
     std::os::unix::net::UnixStream,
     std::process::ChildStderr,

@@ -51,7 +51,7 @@ pub trait Kernel {
     /// Returns the result of a `connect`.
     fn connected(&mut self, fd: &Fd) -> io::Result<()>;
 
-    /// Makes a foreign descriptor non-blocking and returns its kind.
+    /// Makes a foreign descriptor non-blocking and close-on-exec, and returns its kind.
     fn prepare(&mut self, fd: &Fd) -> io::Result<FdKind>;
 
     /// Receives into `room`. 0 means that the peer has ended its direction.
@@ -81,7 +81,7 @@ pub trait Kernel {
     /// Ends our direction of a socket.
     fn shutdown_write(&mut self, fd: &Fd) -> io::Result<()>;
 
-    /// Makes a foreign datagram socket non-blocking; any other descriptor is refused.
+    /// Makes a foreign datagram socket non-blocking and close-on-exec; any other descriptor is refused.
     fn prepare_datagrams(&mut self, fd: &Fd) -> io::Result<()> {
         let _ = fd;
         Err(io::ErrorKind::Unsupported.into())

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::{EventfdFlags, Timespec, eventfd};
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::ioctl::{Getter, Opcode, ioctl};
 use rustix::net::{
@@ -80,12 +79,9 @@ pub(crate) fn connected(fd: &Fd) -> io::Result<()> {
     Ok(sockopt::socket_error(fd)??)
 }
 
-/// Makes a descriptor non-blocking and returns its kind.
+/// Prepares a foreign descriptor ([`Fd::prepare`]) and returns its kind.
 pub(crate) fn prepare(fd: &Fd) -> io::Result<FdKind> {
-    let flags = rustix::fs::fcntl_getfl(fd)?;
-    if !flags.contains(OFlags::NONBLOCK) {
-        rustix::fs::fcntl_setfl(fd, flags | OFlags::NONBLOCK)?;
-    }
+    fd.prepare()?;
     match sockopt::socket_type(fd) {
         Ok(SocketType::STREAM) => return Ok(FdKind::Socket),
         Ok(_) => return Err(io::ErrorKind::Unsupported.into()),
@@ -138,12 +134,12 @@ fn send_otherwise(fd: &Fd, fd_kind: FdKind, parts: &[IoSlice<'_>]) -> io::Result
     })?)
 }
 
-/// Makes a datagram socket non-blocking; refuses any other descriptor.
+/// Prepares a foreign datagram socket ([`Fd::prepare`]); refuses any other descriptor.
 pub(crate) fn prepare_datagrams(fd: &Fd) -> io::Result<()> {
     if sockopt::socket_type(fd)? != SocketType::DGRAM {
         return Err(io::ErrorKind::Unsupported.into());
     }
-    Ok(rustix::fs::fcntl_setfl(fd, rustix::fs::fcntl_getfl(fd)? | OFlags::NONBLOCK)?)
+    fd.prepare()
 }
 
 /// Receives one datagram. With `TRUNC` the kernel returns its full length.

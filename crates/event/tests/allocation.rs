@@ -70,7 +70,7 @@ fn allocations_of_echo(kernel: impl Kernel, takes: bool, streams: usize, size: u
     let mut far = Vec::new();
     for _ in 0..streams {
         let (near, peer) = UnixStream::pair().unwrap();
-        let near = OwnedFd::from(near).into();
+        let near = OwnedFd::from(near);
         events.context().adopt(near, Direction::Both, StreamLimits::default());
         peer.set_nonblocking(true).unwrap();
         far.push(peer);
@@ -180,9 +180,9 @@ fn what_a_stream_holds_is_no_more_memory_than_its_limit() {
         let mut owner = Hoarder::default();
         let (near, mut far) = UnixStream::pair().unwrap();
         let limits = StreamLimits { recv_buffer_max, ..StreamLimits::default() };
-        let stream = events.context().adopt(OwnedFd::from(near).into(), Direction::Both, limits);
+        let stream = events.context().adopt(OwnedFd::from(near), Direction::Both, limits);
         let (near, mut other) = UnixStream::pair().unwrap();
-        events.context().adopt(OwnedFd::from(near).into(), Direction::Both, limits);
+        events.context().adopt(OwnedFd::from(near), Direction::Both, limits);
         far.write_all(b"x").unwrap();
         other.write_all(b"x").unwrap();
         // Allocates the loop's own block and all its lists.
@@ -227,7 +227,7 @@ fn what_waits_to_be_sent_is_no_more_memory_than_its_limit() {
         let (near, _far) = UnixStream::pair().unwrap();
         let limits = StreamLimits { send_max, ..StreamLimits::default() };
         // Nothing is sent before the first turn.
-        let stream = events.context().adopt(OwnedFd::from(near).into(), Direction::Both, limits);
+        let stream = events.context().adopt(OwnedFd::from(near), Direction::Both, limits);
         let mut queued = 0;
         let held = memory_of(|| {
             while queued + length + before < send_max * 7 / 8 {

@@ -15,7 +15,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use event::{
-    Context, Direction, Epoll, Event, EventHandler, Fd, Loop, LoopSettings, StreamId, StreamLimits,
+    Context, Direction, Epoll, Event, EventHandler, Loop, LoopSettings, StreamId, StreamLimits,
 };
 use rustix::fs::OFlags;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -85,8 +85,8 @@ impl EventHandler for Flights {
         match event {
             Event::Mail(Report::Started { pipes, .. }) => {
                 let limits = StreamLimits::default();
-                self.input = Some(io.adopt(Fd::from(pipes.stdin), Direction::Out, limits));
-                io.adopt(Fd::from(pipes.stdout), Direction::In, limits);
+                self.input = Some(io.adopt(pipes.stdin, Direction::Out, limits));
+                io.adopt(pipes.stdout, Direction::In, limits);
                 self.began = Instant::now();
                 self.say(io, self.in_flight);
             }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use event::{Context, Direction, Fd, StreamId, StreamLimits, TimerId};
+use event::{Context, Direction, StreamId, StreamLimits, TimerId};
 use exchange::Proof;
 use exchange::{PoolId, WorkerId};
 use settings::ExitMessage;
@@ -88,7 +88,7 @@ impl Program {
     /// input is at end of file from the start.
     pub(super) fn adopt_log_pipes(&mut self, io: &mut Context<'_>, pipes: Pipes) {
         let Pipes { stdin: _, stdout, stderr } = pipes;
-        let mut adopt = |pipe| io.adopt(Fd::from(pipe), Direction::In, StreamLimits::default());
+        let mut adopt = |pipe| io.adopt(pipe, Direction::In, StreamLimits::default());
         let (output, error) = (adopt(stdout), adopt(stderr));
         self.prints.open(output);
         self.stderr.open(error);

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 
 use event::{
-    Address, BindSettings, Fd, Kernel, ListenerId, LoopSettings, Reason, StreamId, StreamLimits,
+    Address, BindSettings, Kernel, ListenerId, LoopSettings, Reason, StreamId, StreamLimits,
     bind,
 };
 
@@ -87,7 +87,7 @@ pub(crate) fn a_listener_that_cannot_be_watched_is_told_and_tried_again(kernel: 
     let mut bench = Bench::new(kernel);
     // A regular file cannot be watched.
     let file = tempfile::tempfile().unwrap();
-    let listener = bench.context().accept_from(Fd::from(std::os::fd::OwnedFd::from(file)));
+    let listener = bench.context().accept_from(std::os::fd::OwnedFd::from(file));
     bench.until_seen(&Seen::AcceptFailed(listener));
     bench.context().close_listener(listener);
     bench.take_seen();
@@ -223,7 +223,7 @@ pub(crate) fn a_listener_of_the_standard_library_does_not_block_the_loop(kernel:
     let mut bench = Bench::new(kernel);
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let same = socket.try_clone().unwrap();
-    bench.context().accept_from(socket.into());
+    bench.context().accept_from(socket);
     // A flag that is set on one descriptor applies to the whole socket. Without it the loop would block in accept(2)
     // for a second connection after the first.
     let flags = rustix::fs::fcntl_getfl(&same).unwrap();

@@ -1,7 +1,6 @@
 //! Datagrams: one received datagram is one event, one call sends one datagram.
 
 use std::net::UdpSocket;
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 
 use event::{Address, Kernel, LoopSettings, Origin, SocketId, bind_datagrams};
@@ -163,10 +162,10 @@ pub(crate) fn a_closed_socket_is_silent_and_refuses(kernel: impl Kernel) {
     assert!(!bench.context().send_datagram(socket, &to, b"late"));
     // A descriptor that is not a datagram socket is reported and removed.
     let (reader, _writer) = std::io::pipe().unwrap();
-    let pipe = bench.context().datagram(OwnedFd::from(reader).into());
+    let pipe = bench.context().datagram(reader);
     bench.until_seen(&Seen::DatagramsFailed(pipe));
     let (stream, _) = crate::harness::unix();
-    let stream = bench.context().datagram(stream.into());
+    let stream = bench.context().datagram(stream);
     bench.until_seen(&Seen::DatagramsFailed(stream));
 }
 

@@ -332,7 +332,7 @@ pub(crate) fn closing_a_sibling_reported_in_the_same_batch(kernel: impl Kernel) 
         if let (Seen::Data(first, ..), Some(near)) = (seen, heir_near.take()) {
             let other = siblings.iter().find(|id| *id != first).unwrap();
             io.close(*other);
-            let heir = io.adopt(near.into(), Both, event::StreamLimits::default());
+            let heir = io.adopt(near, Both, event::StreamLimits::default());
             assert_eq!(heir.index(), other.index(), "it takes the very place");
             assert_ne!(heir.generation(), other.generation());
         }

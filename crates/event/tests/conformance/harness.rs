@@ -216,7 +216,7 @@ impl<K: Kernel> Bench<K> {
         direction: Direction,
         limits: StreamLimits,
     ) -> StreamId {
-        self.context().adopt(fd.into(), direction, limits)
+        self.context().adopt(fd, direction, limits)
     }
 
     /// Runs turns until the events so far satisfy `enough`.

@@ -112,6 +112,7 @@ macro_rules! all_of_it_over {
                 a_finished_pipe_is_flushed_first,
                 a_slow_reader_of_a_pipe_gets_everything,
                 what_cannot_be_waited_for_is_refused,
+                a_foreign_descriptor_neither_blocks_nor_is_inherited,
                 a_shared_descriptor_stops_reporting_once_closed;
             terminals:
                 a_terminal_speaks_both_ways_and_ends_with_its_program,

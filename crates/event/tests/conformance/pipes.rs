@@ -2,7 +2,9 @@
 
 use std::cell::Cell;
 use std::io::{Read, Write, pipe};
-use std::os::fd::OwnedFd;
+use std::net::{TcpListener, UdpSocket};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::rc::Rc;
 
 use event::{Direction, Kernel, Reason};
@@ -147,4 +149,41 @@ pub(crate) fn a_shared_descriptor_stops_reporting_once_closed(kernel: impl Kerne
     bench.on_events_done();
     assert_eq!(bench.events.counts().reports, before);
     drop(shared);
+}
+
+/// Every owner of the standard library converts to a descriptor of the loop, which is then non-blocking and not
+/// inherited by programs.
+pub(crate) fn a_foreign_descriptor_neither_blocks_nor_is_inherited(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (near, _far) = UnixStream::pair().unwrap();
+    let (reader, _writer) = pipe().unwrap();
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let local = UnixDatagram::unbound().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let numbers: Vec<RawFd> = vec![
+        near.as_raw_fd(),
+        reader.as_raw_fd(),
+        udp.as_raw_fd(),
+        local.as_raw_fd(),
+        listener.as_raw_fd(),
+    ];
+    // The loop owns the descriptors, so the flags are read from proc(5).
+    let flags = |fd: RawFd| {
+        let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).unwrap();
+        let line = info.lines().find_map(|line| line.strip_prefix("flags:")).unwrap();
+        u32::from_str_radix(line.trim(), 8).unwrap()
+    };
+    rustix::io::fcntl_setfd(&near, rustix::io::FdFlags::empty()).unwrap();
+    rustix::io::fcntl_setfd(&udp, rustix::io::FdFlags::empty()).unwrap();
+    rustix::io::fcntl_setfd(&listener, rustix::io::FdFlags::empty()).unwrap();
+    bench.adopt(near, Direction::Both);
+    bench.adopt(reader, Direction::In);
+    bench.context().datagram(udp);
+    bench.context().datagram(local);
+    bench.context().accept_from(listener);
+    bench.on_events_done();
+    let wanted = rustix::fs::OFlags::NONBLOCK.bits() | rustix::fs::OFlags::CLOEXEC.bits();
+    for fd in numbers {
+        assert_eq!(flags(fd) & wanted, wanted, "descriptor {fd}");
+    }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use event::{
-    Context, Direction, Epoll, Event, EventHandler, Fd, Loop, LoopSettings, StreamId, StreamLimits,
+    Context, Direction, Epoll, Event, EventHandler, Loop, LoopSettings, StreamId, StreamLimits,
 };
 use spawn::{Command, Report, Spawn, Spawner};
 
@@ -61,8 +61,8 @@ impl Ring {
 
     fn started(&mut self, io: &mut Context<'_>, at: usize, pipes: spawn::Pipes) {
         let limits = StreamLimits::default();
-        self.inputs[at] = Some(io.adopt(Fd::from(pipes.stdin), Direction::Out, limits));
-        let output = io.adopt(Fd::from(pipes.stdout), Direction::In, limits);
+        self.inputs[at] = Some(io.adopt(pipes.stdin, Direction::Out, limits));
+        let output = io.adopt(pipes.stdout, Direction::In, limits);
         let index = output.index();
         if self.outputs.len() <= index {
             self.outputs.resize(index + 1, usize::MAX);
