@@ -12,6 +12,8 @@ use event::{
 
 /// A client that sends nothing for this time is disconnected.
 const IDLE: (DeadlineName, Duration) = (DeadlineName(0), Duration::from_secs(600));
+/// A client that sends a longer line is disconnected.
+const LINE_MAX: usize = 4096;
 
 #[derive(Default)]
 struct Chat {
@@ -30,10 +32,15 @@ impl EventHandler for Chat {
             }
             Event::Data { stream, mut data, .. } => {
                 io.deadline(stream, IDLE.0, Some(io.now() + IDLE.1));
-                while let Some(end) = data.bytes().iter().position(|&byte| byte == b'\n') {
-                    let line = data.take(end + 1);
+                loop {
+                    let line = match data.take_line(LINE_MAX) {
+                        Ok(Some(line)) => line,
+                        Ok(None) => return,
+                        Err(_) => return io.finish(stream, None),
+                    };
                     for &other in self.clients.iter().filter(|other| **other != stream) {
-                        io.send(other, line.clone());
+                        io.send_kept(other, &line);
+                        io.send_bytes(other, b"\n");
                     }
                 }
             }

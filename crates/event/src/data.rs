@@ -1,5 +1,7 @@
 //! Received bytes that are lent to the handler.
 
+use std::fmt;
+
 use block::{Block, Slice};
 
 /// Received bytes. Bytes that are neither consumed nor taken stay with the stream and are offered again.
@@ -48,6 +50,54 @@ impl<'a> Data<'a> {
         part
     }
 
+    /// Takes the first line, without its end: LF, or CR and LF. Returns `None` if no line is complete; those bytes stay
+    /// and are offered again with the next ones. Like the bytes of [`Self::take`], the line can be kept.
+    ///
+    /// `line_max` is the maximum number of bytes of a line, without its end.
+    ///
+    /// ```
+    /// # use event::{Context, Event};
+    /// const LINE_MAX: usize = 4096;
+    ///
+    /// fn handle(io: &mut Context<'_>, event: Event<'_, ()>) {
+    ///     if let Event::Data { stream, mut data, .. } = event {
+    ///         loop {
+    ///             match data.take_line(LINE_MAX) {
+    ///                 Ok(Some(line)) => println!("{}", String::from_utf8_lossy(&line)),
+    ///                 Ok(None) => return,
+    ///                 Err(_) => return io.finish(stream, None),
+    ///             }
+    ///         }
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// The first line is longer, complete or not. Its bytes stay, so every later call returns the same error: end the
+    /// stream, or [consume](Self::consume) them.
+    pub fn take_line(&mut self, line_max: usize) -> Result<Option<Slice>, LineTooLong> {
+        let bytes = self.bytes();
+        // The longest line may be followed by CR and LF.
+        let searched = &bytes[..bytes.len().min(line_max.saturating_add(2))];
+        let Some(end) = searched.iter().position(|&byte| byte == b'\n') else {
+            // A CR behind the longest line may belong to its end.
+            let ends_later =
+                searched.len() == line_max.saturating_add(1) && searched.ends_with(b"\r");
+            return if searched.len() <= line_max || ends_later {
+                Ok(None)
+            } else {
+                Err(LineTooLong)
+            };
+        };
+        let length = if end > 0 && bytes[end - 1] == b'\r' { end - 1 } else { end };
+        if length > line_max {
+            return Err(LineTooLong);
+        }
+        let line = self.take(length);
+        self.consume(end + 1 - length);
+        Ok(Some(line))
+    }
+
     /// Whether these bytes are offered for the last time: the peer's end follows, and bytes that are not consumed now
     /// are dropped (unless the stream is paused).
     #[must_use]
@@ -55,6 +105,18 @@ impl<'a> Data<'a> {
         self.lent.last
     }
 }
+
+/// A line is longer than its maximum ([`Data::take_line`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineTooLong;
+
+impl fmt::Display for LineTooLong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the line is longer than its maximum")
+    }
+}
+
+impl std::error::Error for LineTooLong {}
 
 /// The bytes of one offer.
 ///
@@ -210,6 +272,52 @@ mod tests {
         assert_eq!(data.bytes().len(), 99);
         assert_eq!(&part[..2], [1, 2]);
         assert!(lent.into_block().is_err());
+    }
+
+    /// The lines in bytes that are offered in parts of `part` bytes, and whether a line is too long.
+    fn lines(bytes: &[u8], part: usize, line_max: usize) -> (Vec<String>, bool) {
+        let mut lines = Vec::new();
+        let mut held = Vec::new();
+        for part in bytes.chunks(part) {
+            held.extend_from_slice(part);
+            let mut lent = Lent::new(Block::copy_of(&held), false);
+            let mut data = Data::new(&mut lent);
+            loop {
+                match data.take_line(line_max) {
+                    Ok(Some(line)) => lines.push(String::from_utf8(line.to_vec()).unwrap()),
+                    Ok(None) => break,
+                    Err(LineTooLong) => {
+                        assert_eq!(data.take_line(line_max), Err(LineTooLong), "it stays");
+                        return (lines, true);
+                    }
+                }
+            }
+            held = data.bytes().to_vec();
+        }
+        (lines, false)
+    }
+
+    #[test]
+    fn a_line_is_taken_without_its_end_and_an_incomplete_one_stays() {
+        let bytes = b"one\r\n\ntwo\rthree\n\r\nfour\r";
+        for part in 1..=bytes.len() {
+            let expected = ["one", "", "two\rthree", ""].map(str::to_owned);
+            assert_eq!(lines(bytes, part, 9), (expected.to_vec(), false), "in parts of {part}");
+        }
+    }
+
+    #[test]
+    fn a_line_beyond_the_maximum_is_an_error_before_its_end_arrives() {
+        for part in 1..=10 {
+            let four = vec!["four".to_owned()];
+            assert_eq!(lines(b"four\n", part, 4), (four.clone(), false));
+            assert_eq!(lines(b"four\r\n", part, 4), (four.clone(), false));
+            assert_eq!(lines(b"four\r", part, 4), (vec![], false), "its end may follow");
+            assert_eq!(lines(b"four\nfives", part, 4), (four, true));
+            assert_eq!(lines(b"four\r\r\n", part, 4), (vec![], true));
+            assert_eq!(lines(b"fives\n", part, 4), (vec![], true));
+            assert_eq!(lines(b"a\n", part, usize::MAX), (vec!["a".to_owned()], false));
+        }
     }
 
     #[test]

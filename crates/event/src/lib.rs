@@ -35,7 +35,7 @@ mod wheel;
 pub use bind::{BindSettings, bind, bind_datagrams};
 pub use block::{Block, Slice};
 pub use context::Context;
-pub use data::Data;
+pub use data::{Data, LineTooLong};
 pub use datagram::Origin;
 pub use epoll::Epoll;
 pub use fd::Fd;

@@ -7,8 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 
 use event::{
-    Address, BindSettings, Kernel, ListenerId, LoopSettings, Reason, StreamId, StreamLimits,
-    bind,
+    Address, BindSettings, Kernel, ListenerId, LoopSettings, Reason, StreamId, StreamLimits, bind,
 };
 
 use crate::harness::{Bench, Seen, write};
