@@ -16,15 +16,17 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 use crate::kernel::Readiness;
-use crate::level::{Level, LevelSet};
+use crate::level::{LevelSet, level_kernel};
 use crate::system;
 
-/// Linux and other systems, with poll.
-pub type Poll = Level<PollSet>;
+level_kernel! {
+    /// Linux and other systems, with poll.
+    Poll(PollSet)
+}
 
 /// The array for poll.
 #[derive(Default)]
-pub struct PollSet {
+pub(crate) struct PollSet {
     /// Entries without gaps; `owners` contains the descriptor of each.
     entries: Vec<PollFd<'static>>,
     owners: Vec<RawFd>,
