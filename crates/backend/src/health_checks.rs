@@ -452,14 +452,16 @@ impl Checks {
         events: &mut Vec<BackendEvent>,
     ) {
         if self.seen(place, stream).is_some() {
-            if reason == Reason::ConnectFailed(std::io::ErrorKind::QuotaExceeded) {
+            if let Reason::ConnectFailed(why) = reason
+                && why.kind() == std::io::ErrorKind::QuotaExceeded
+            {
                 // This is not a result for the worker. It is checked again after a pause.
                 let target = &mut self.targets[place];
                 (target.running, target.of) = (None, None);
                 return self.schedule_next(now, place);
             }
             let said = match reason {
-                Reason::ConnectFailed(why) => format!("no connection: {why}"),
+                Reason::ConnectFailed(why) => format!("no connection: {}", why.kind()),
                 _ => "it ended the connection before its answer was whole".to_owned(),
             };
             self.end(now, place, Err(said.into()), events);

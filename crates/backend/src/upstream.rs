@@ -503,8 +503,10 @@ impl Upstream {
             self.ban_reuse(io, worker, events);
         }
         let fault = match reason {
-            Reason::ConnectFailed(ErrorKind::QuotaExceeded) => Fault::NoDescriptor,
-            Reason::ConnectFailed(why) => Fault::Connect(why),
+            Reason::ConnectFailed(error) => match error.kind() {
+                ErrorKind::QuotaExceeded => Fault::NoDescriptor,
+                kind => Fault::Connect(kind),
+            },
             _ => Fault::Ended,
         };
         self.lose(io, id, fault, events);

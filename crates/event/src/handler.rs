@@ -1,13 +1,12 @@
 //! The events of a loop and the trait that receives them.
 
-use std::io;
-
 use crate::context::Context;
 use crate::data::Data;
 use crate::datagram::Origin;
 use crate::interface::{
     DeadlineName, ListenerId, OwnerKey, Peer, Reason, SocketId, StreamId, TimerId,
 };
+use crate::kernel_error::KernelError;
 
 /// Receives the events of a loop.
 ///
@@ -52,7 +51,7 @@ pub enum Event<'a, M> {
         /// The listener.
         listener: ListenerId,
         /// The error of the kernel; `QuotaExceeded` if no descriptor is left.
-        error: io::ErrorKind,
+        error: KernelError,
     },
     /// A `connect` succeeded.
     Connected {
@@ -160,7 +159,7 @@ pub enum Event<'a, M> {
         /// The socket.
         socket: SocketId,
         /// The error of the kernel.
-        error: io::ErrorKind,
+        error: KernelError,
     },
     /// A message from another thread.
     Mail(M),

@@ -1,10 +1,11 @@
 //! The types in the interface of the loop: ids, addresses, limits, and the reason why a stream ended.
 
 use std::fmt;
-use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use crate::KernelError;
 
 /// The owner of a stream or timer: four words that the [`EventHandler`](crate::EventHandler) sets
 /// ([`set_key`](crate::Context::set_key), [`timer_of`](crate::Context::timer_of)). Every event about the stream or
@@ -27,8 +28,8 @@ pub enum Reason {
     Lingered,
     /// The peer reset the connection, or a write found no reader.
     Reset,
-    /// A `connect` failed.
-    ConnectFailed(io::ErrorKind),
+    /// A `connect` failed; its error is `QuotaExceeded` if no descriptor was left.
+    ConnectFailed(KernelError),
     /// Received bytes were neither consumed nor was the stream paused until `recv_buffer_max` was full.
     RecvBufferFull,
     /// More than `send_max` bytes were waiting to be sent.
@@ -37,7 +38,7 @@ pub enum Reason {
     /// silence](crate::Context::expect_silence). Those bytes are discarded.
     NotSilent,
     /// The kernel reported another error.
-    Failed(io::ErrorKind),
+    Failed(KernelError),
 }
 
 /// One of the deadlines of a stream; the handler defines the meaning of each number.

@@ -42,7 +42,7 @@ pub trait Kernel {
     fn unwatch(&mut self, fd: &Fd) -> io::Result<()>;
 
     /// Accepts the next connection of a listener; it is non-blocking. `ConnectionAborted`: this connection failed, but
-    /// the next one may succeed. `QuotaExceeded`: no descriptor is left.
+    /// the next one may succeed. `QuotaExceeded`, or an error number with this meaning: no descriptor is left.
     fn accept(&mut self, listener: &Fd) -> io::Result<(Fd, Peer)>;
 
     /// Starts a non-blocking connect. [`connected`](Self::connected) returns the result when the stream is writable.

@@ -16,8 +16,8 @@ use crate::stream::{LINGER, Marks, Step, Stream};
 use crate::wait::Wait;
 use crate::wheel::{Alarm, TICK_MAX, Wheel};
 use crate::{
-    Address, Fd, ListenerId, LoopSettings, OwnerKey, Reason, SocketId, StreamId, StreamLimits,
-    TimerId,
+    Address, Fd, KernelError, ListenerId, LoopSettings, OwnerKey, Reason, SocketId, StreamId,
+    StreamLimits, TimerId,
 };
 
 #[derive(Debug)]
@@ -81,11 +81,11 @@ pub(crate) struct Work {
     /// Listeners that are to be watched or unwatched.
     pub(crate) listeners: Vec<ListenerId>,
     /// Listeners that could not be watched; this is to be reported.
-    pub(crate) failed: Vec<(ListenerId, io::ErrorKind)>,
+    pub(crate) failed: Vec<(ListenerId, KernelError)>,
     /// Datagram sockets that are to be watched.
     pub(crate) sockets_opening: Vec<SocketId>,
     /// Datagram sockets that could not be watched; this is to be reported.
-    pub(crate) sockets_failed: Vec<(SocketId, io::ErrorKind)>,
+    pub(crate) sockets_failed: Vec<(SocketId, KernelError)>,
     /// Datagram sockets to receive from in the next turn: they have used up the budget of this turn.
     pub(crate) sockets_ready: Vec<SocketId>,
     /// Datagram sockets to send for.

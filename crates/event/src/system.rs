@@ -330,8 +330,6 @@ fn accept_error(error: Errno) -> io::Error {
         | Errno::NETUNREACH
         | Errno::TIMEDOUT
         | Errno::PERM => io::ErrorKind::ConnectionAborted.into(),
-        Errno::MFILE | Errno::NFILE => io::ErrorKind::QuotaExceeded.into(),
-        Errno::NOBUFS => io::ErrorKind::OutOfMemory.into(),
         error => error.into(),
     }
 }
@@ -349,10 +347,7 @@ pub(crate) fn stream_socket(family: AddressFamily) -> io::Result<OwnedFd> {
 
 pub(crate) fn socket(family: AddressFamily, kind: SocketType) -> io::Result<OwnedFd> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    rustix::net::socket_with(family, kind, flags, None).map_err(|error| match error {
-        Errno::MFILE | Errno::NFILE => io::ErrorKind::QuotaExceeded.into(),
-        error => error.into(),
-    })
+    Ok(rustix::net::socket_with(family, kind, flags, None)?)
 }
 
 fn in_progress(result: rustix::io::Result<()>) -> io::Result<()> {

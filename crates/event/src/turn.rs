@@ -28,8 +28,8 @@ use crate::state::{AlarmKind, Counts, State};
 use crate::stream::{LINGER, Marks, Phase, Step, Stream};
 use crate::wheel::Alarm;
 use crate::{
-    DeadlineName, Direction, Event, EventHandler, Interest, ListenerId, LoopSettings, OwnerKey,
-    Peer, Reason, SocketId, StreamId, StreamLimits, Token,
+    DeadlineName, Direction, Event, EventHandler, Interest, KernelError, ListenerId, LoopSettings,
+    OwnerKey, Peer, Reason, SocketId, StreamId, StreamLimits, Token,
 };
 
 /// The initial capacity of the hot block in bytes; it is sufficient for most messages. After a stream has filled the
@@ -237,7 +237,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                     stream.phase = if finish { Phase::Flushing } else { Phase::Open };
                     stream.marks.set(Marks::CONNECTED);
                 }
-                Err(error) => stream.end(Reason::ConnectFailed(error.kind())),
+                Err(error) => stream.end(Reason::ConnectFailed(KernelError::from(&error))),
             }
         }
         stream.note(readiness);
@@ -286,7 +286,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => return,
                     io::ErrorKind::ConnectionAborted => {}
-                    kind => return self.pause_after_failure(owner, id, kind),
+                    _ => return self.pause_after_failure(owner, id, KernelError::from(&error)),
                 },
             }
         }
@@ -315,7 +315,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         &mut self,
         owner: &mut O,
         id: ListenerId,
-        error: io::ErrorKind,
+        error: KernelError,
     ) {
         let now = self.state.clock.now();
         let Some(listener) = self.state.listeners.get_mut(id.index, id.generation) else { return };

@@ -8,7 +8,7 @@ use super::Loop;
 use super::received::OFFER_COST_MIN;
 use crate::data::Lent;
 use crate::kernel::{Kernel, Readiness, Token};
-use crate::{Direction, Event, EventHandler, Interest, SocketId};
+use crate::{Direction, Event, EventHandler, Interest, KernelError, SocketId};
 
 /// The maximum number of datagrams sent for one socket per turn.
 const SEND_BUDGET: usize = 256;
@@ -125,7 +125,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                 .prepare_datagrams(&socket.fd)
                 .and_then(|()| self.kernel.watch(&socket.fd, token, interest));
             if let Err(error) = opened {
-                self.state.work.sockets_failed.push((id, error.kind()));
+                self.state.work.sockets_failed.push((id, KernelError::from(&error)));
             }
         }
         for id in std::mem::take(&mut self.state.work.sockets_dirty) {

@@ -9,7 +9,7 @@ use crate::kernel::{FdKind, Interest, Kernel, Token};
 use crate::output::{Output, PARTS_MAX};
 use crate::state::{ClosingFd, Counts, Opening, State};
 use crate::stream::{Marks, Phase, Stream};
-use crate::{Direction, Fd, ListenerId, Reason, StreamId};
+use crate::{Direction, Fd, KernelError, ListenerId, Reason, StreamId};
 
 /// The maximum number of bytes sent for one stream per turn, so that a fast reader cannot occupy the loop.
 const SEND_BUDGET: usize = 1 << 20;
@@ -64,7 +64,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         let token = Token::listener(id.index, id.generation);
         match self.kernel.watch(&listener.fd, token, Interest::Listener) {
             Ok(()) => listener.watched = true,
-            Err(error) => self.state.work.failed.push((id, error.kind())),
+            Err(error) => self.state.work.failed.push((id, KernelError::from(&error))),
         }
     }
 
@@ -84,7 +84,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         let Err(error) = opened.and_then(|()| self.watch_stream(id)) else { return };
         let Some(stream) = self.state.streams.get(id.index, id.generation) else { return };
         let reason = match stream.phase {
-            Phase::Connecting { .. } => Reason::ConnectFailed(error.kind()),
+            Phase::Connecting { .. } => Reason::ConnectFailed(KernelError::from(&error)),
             _ => reason_of(&error),
         };
         self.state.end(id, reason);

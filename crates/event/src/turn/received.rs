@@ -4,11 +4,11 @@ use std::io;
 
 use block::CAPACITY_POOLED_MAX;
 
-use crate::Reason;
 use crate::data::Lent;
 use crate::kernel::{FdKind, Kernel};
 use crate::state::Counts;
 use crate::stream::{Marks, Phase, Stream};
+use crate::{KernelError, Reason};
 
 /// The minimum cost of an offer in the read budget, so that a handler that resumes in every callback cannot occupy the
 /// loop.
@@ -79,6 +79,6 @@ pub(super) fn reason_of(error: &io::Error) -> Reason {
         | io::ErrorKind::ConnectionAborted
         | io::ErrorKind::BrokenPipe
         | io::ErrorKind::NotConnected => Reason::Reset,
-        kind => Reason::Failed(kind),
+        _ => Reason::Failed(KernelError::from(error)),
     }
 }

@@ -7,8 +7,11 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 
 use event::{
-    Address, BindSettings, Kernel, ListenerId, LoopSettings, Reason, StreamId, StreamLimits, bind,
+    Address, BindSettings, Kernel, KernelError, ListenerId, LoopSettings, Reason, StreamId,
+    StreamLimits, bind,
 };
+
+use rustix::io::Errno;
 
 use crate::harness::{Bench, Seen, write};
 
@@ -113,6 +116,13 @@ pub(crate) fn connecting_sends_what_was_queued_before(kernel: impl Kernel) {
     bench.until_seen(&Seen::Data(stream, b"answer".to_vec(), false));
 }
 
+/// The end of a connection attempt with this error of the system.
+fn failed(error: Errno) -> Reason {
+    let error = KernelError::from(&std::io::Error::from(error));
+    assert!(error.raw_os_error().is_some());
+    Reason::ConnectFailed(error)
+}
+
 pub(crate) fn connecting_to_nobody_ends_with_the_reason(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let nobody = {
@@ -127,8 +137,8 @@ pub(crate) fn connecting_to_nobody_ends_with_the_reason(kernel: impl Kernel) {
     bench.context().close(closed);
     bench.owner.gone.insert(closed);
     let reason = bench.until_closed(refused);
-    assert_eq!(reason, Reason::ConnectFailed(ErrorKind::ConnectionRefused));
-    assert_eq!(bench.until_closed(missing), Reason::ConnectFailed(ErrorKind::NotFound));
+    assert_eq!(reason, failed(Errno::CONNREFUSED));
+    assert_eq!(bench.until_closed(missing), failed(Errno::NOENT));
     assert_eq!(bench.owner.seen.len(), 2, "{:?}", bench.owner.seen);
     assert_eq!(bench.context().streams(), 0);
 }

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use event::{Context, StreamId};
+use event::{Context, KernelError, StreamId};
 use exchange::{Cause, ListenerId, Outcome, Peer, Phase};
 
 use super::Shard;
@@ -83,14 +83,14 @@ impl Shard {
         &mut self,
         io: &mut Context<'_>,
         listener: event::ListenerId,
-        error: ErrorKind,
+        error: KernelError,
     ) {
         let Some(id) = self.listener_of(listener) else {
             return;
         };
         let listener = &mut self.listeners[id];
         listener.accept_failed += 1;
-        if error == ErrorKind::QuotaExceeded {
+        if error.kind() == ErrorKind::QuotaExceeded {
             return self.lacks_descriptor_to_accept(io);
         }
         if listener.closings.logs_failure(self.engine.now) {

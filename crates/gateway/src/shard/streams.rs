@@ -77,7 +77,9 @@ impl Shard {
         (stream, key): (StreamId, OwnerKey),
         reason: Reason,
     ) {
-        if reason == Reason::ConnectFailed(ErrorKind::QuotaExceeded) {
+        if let Reason::ConnectFailed(error) = reason
+            && error.kind() == ErrorKind::QuotaExceeded
+        {
             self.lacks_descriptor(io, 1);
         }
         match self.owner(key) {

@@ -279,10 +279,11 @@ impl<'a> Client<'a> {
         let opening = matches!(self.phase, Phase::Opening { .. });
         match reason {
             // The backlog of a Unix socket is full. On TCP the kernel tries again by itself.
-            Reason::ConnectFailed(io::ErrorKind::WouldBlock) if opening => {}
-            Reason::ConnectFailed(kind) if opening && !self.settings.reconnect => {
-                let why = format!("{}: {kind}", self.settings.to);
-                self.fail(io, io::Error::new(kind, why));
+            Reason::ConnectFailed(error)
+                if opening && error.kind() == io::ErrorKind::WouldBlock => {}
+            Reason::ConnectFailed(error) if opening && !self.settings.reconnect => {
+                let why = format!("{}: {}", self.settings.to, error.kind());
+                self.fail(io, io::Error::new(error.kind(), why));
                 return;
             }
             _ if !self.settings.reconnect => {
