@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use block::{Block, Slice};
 
 use crate::datagram::{Datagrams, Origin, WAITING_MAX};
+use crate::kernel::FdKind;
 use crate::listener::Listener;
 use crate::relay::Relay;
 use crate::state::{AlarmKind, ClosingFd, Counts, Opening, State, Timer};
-use crate::stream::{Marks, Phase, Stream};
+use crate::stream::{ALARMS, Marks, Phase, Stream};
 use crate::wheel::Alarm;
 use crate::{
     Address, DEADLINES_MAX, DeadlineName, Direction, Fd, ListenerId, OutputWait, OwnerKey, Reason,
@@ -163,6 +164,101 @@ impl Context<'_> {
         id
     }
 
+    /// Watches for the end of a process. `Eof` and `Closed(Clean)` are delivered when it has ended; the handler then
+    /// collects its status, for example with [`Child::try_wait`](std::process::Child::try_wait). The stream has no
+    /// data; keys, deadlines and `close` apply to it as to any other. Closing it does not affect the process.
+    ///
+    /// `pidfd` is a descriptor of the process: [`Fd::of_child`] returns one. A descriptor that cannot be watched ends
+    /// with `Closed(Failed)`.
+    ///
+    /// ```
+    /// use event::{Context, Epoll, Event, EventHandler, Fd, Loop, LoopSettings};
+    /// use std::process::{Child, Command};
+    ///
+    /// struct Wait(Child);
+    ///
+    /// impl EventHandler for Wait {
+    ///     type Mail = ();
+    ///
+    ///     fn handle(&mut self, io: &mut Context<'_>, event: Event<'_, ()>) {
+    ///         if let Event::Closed { .. } = event {
+    ///             let status = self.0.try_wait().expect("it is our child").expect("it has ended");
+    ///             assert!(status.success());
+    ///             io.stop();
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let child = Command::new("true").spawn()?;
+    /// let mut events = Loop::new(Epoll::new()?, LoopSettings::default())?;
+    /// events.context().watch_process(Fd::of_child(&child)?);
+    /// events.run(&mut Wait(child))?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn watch_process(&mut self, pidfd: impl Into<Fd>) -> StreamId {
+        let limits = self.state.shared_limits(StreamLimits::default());
+        let mut stream = Stream::new(Some(pidfd.into()), Direction::In, limits);
+        stream.fd_kind = FdKind::Process;
+        // The descriptor may have been duplicated.
+        stream.marks.set(Marks::SHARED);
+        let id = self.state.add_stream(stream);
+        self.state.work.opening.push((id, Opening::WatchProcess));
+        id
+    }
+
+    /// Gives up a stream and returns its descriptor, for example to pass a connection to a thread or another loop.
+    /// `Released` follows at the start of the next turn, with the descriptor and the bytes that the loop has. Until then
+    /// no event of the stream is delivered, and calls other than [`Self::close`] have no effect on it.
+    ///
+    /// Queued output is sent once more at the end of this turn; what the kernel does not accept is returned as `unsent`.
+    /// Received bytes that the handler has not consumed, or does not consume before it returns, are `unread`. Bytes
+    /// that the loop has not received stay in the descriptor. So no byte is lost, unless the peer is gone.
+    ///
+    /// Returns false and changes nothing if the stream is gone, is still connecting, has ended, is broken, was finished
+    /// and not all of its output is sent, or is part of a relay.
+    ///
+    /// ```
+    /// use event::{Context, Event, Released, Slice};
+    /// use std::net::TcpStream;
+    /// use std::os::fd::OwnedFd;
+    ///
+    /// /// Continues with the connection on a thread of its own.
+    /// fn serve(connection: TcpStream, unread: &Slice, unsent: &Slice) {}
+    ///
+    /// fn handle(io: &mut Context<'_>, event: Event<'_, ()>) {
+    ///     match event {
+    ///         Event::Data { stream, .. } => {
+    ///             io.release(stream);
+    ///         }
+    ///         Event::Released { released, .. } => {
+    ///             let Released { fd, unread, unsent } = *released;
+    ///             let Ok(fd) = OwnedFd::try_from(fd) else { return };
+    ///             let connection = TcpStream::from(fd);
+    ///             // The loop had made it non-blocking.
+    ///             let _ = connection.set_nonblocking(false);
+    ///             std::thread::spawn(move || serve(connection, &unread, &unsent));
+    ///         }
+    ///         _ => {}
+    ///     }
+    /// }
+    /// ```
+    pub fn release(&mut self, id: StreamId) -> bool {
+        if self.state.relays.contains_key(&id) {
+            return false;
+        }
+        let Some(stream) = self.state.stream(id).filter(|stream| stream.is_releasable()) else {
+            return false;
+        };
+        stream.marks.set(Marks::RELEASING);
+        for alarm in std::mem::replace(&mut stream.alarms, [Alarm::NONE; ALARMS]) {
+            if alarm != Alarm::NONE {
+                self.state.wheel.remove(alarm);
+            }
+        }
+        self.state.work.releasing.push(id);
+        true
+    }
+
     /// Sets the owner of a stream: all later events of the stream carry this key. The initial key is
     /// [`OwnerKey::NONE`].
     pub fn set_key(&mut self, stream: StreamId, key: OwnerKey) {
@@ -191,6 +287,7 @@ impl Context<'_> {
         }
         let Some(stream) = self.state.stream(from) else { return false };
         let reads = matches!(stream.phase, Phase::Open | Phase::Connecting { finish: false });
+        let reads = reads && !stream.marks.has(Marks::RELEASING);
         if stream.relay.is_some() || !reads || stream.direction == Direction::Out {
             return false;
         }
@@ -349,6 +446,9 @@ impl Context<'_> {
     pub fn finish(&mut self, id: StreamId, linger: Option<Duration>) {
         let linger = linger.unwrap_or(self.state.settings.linger);
         let Some(stream) = self.state.stream(id) else { return };
+        if stream.marks.has(Marks::RELEASING) {
+            return;
+        }
         match stream.phase {
             Phase::Connecting { .. } => stream.phase = Phase::Connecting { finish: true },
             Phase::Open if stream.direction == Direction::In => {
@@ -389,6 +489,9 @@ impl Context<'_> {
     /// no reset; the peer sees a normal end.
     pub fn reset(&mut self, id: StreamId) {
         let Some(stream) = self.state.stream(id) else { return };
+        if stream.marks.has(Marks::RELEASING) {
+            return;
+        }
         stream.marks.set(Marks::RESETS);
         stream.unconsumed = None;
         self.state.end(id, Reason::Reset);

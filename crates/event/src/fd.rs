@@ -42,6 +42,16 @@ impl Fd {
         Self(Kind::Simulated(number))
     }
 
+    /// Returns a descriptor of a child process, for [`Context::watch_process`](crate::Context::watch_process).
+    ///
+    /// # Errors
+    /// The status of the child was collected already, or no descriptor is left.
+    pub fn of_child(child: &std::process::Child) -> io::Result<Self> {
+        // Until its status is collected, the id of the child cannot belong to another process.
+        let pid = rustix::process::Pid::from_child(child);
+        Ok(rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?.into())
+    }
+
     /// Returns another descriptor of the same open file, for another loop. For a simulated kernel it is the same
     /// number.
     ///

@@ -1,5 +1,8 @@
 //! The events of a loop and the trait that receives them.
 
+use block::Slice;
+
+use crate::Fd;
 use crate::context::Context;
 use crate::data::Data;
 use crate::datagram::Origin;
@@ -11,7 +14,8 @@ use crate::kernel_error::KernelError;
 /// Receives the events of a loop.
 ///
 /// The order is guaranteed. For each stream, all `Data` comes before the one `Eof`, and `Eof` comes before the one
-/// `Closed`. No event follows `Closed` or the handler's own `close`, not even one that the kernel had reported before.
+/// `Closed`. No event follows `Closed`, `Released` or the handler's own `close`, not even one that the kernel had
+/// reported before.
 /// Only `Hangup`, `EndAhead` and `Broken` may overtake `Data`.
 pub trait EventHandler {
     /// The type of messages that other threads send to this loop.
@@ -31,6 +35,24 @@ pub trait EventHandler {
     fn on_iteration_end(&mut self, io: &mut Context<'_>) {
         let _ = io;
     }
+}
+
+/// A stream that the loop has given up ([`Context::release`]).
+///
+/// ```text
+///   received:  [ consumed by the handler ][ unread ][ still in the socket ]
+///   sent:      [ accepted by the kernel ][ unsent ]
+/// ```
+#[derive(Debug)]
+pub struct Released {
+    /// The descriptor. It is non-blocking and close-on-exec.
+    pub fd: Fd,
+    /// Bytes that the loop has received and the handler has not consumed. They come before the bytes that are read
+    /// from the descriptor.
+    pub unread: Slice,
+    /// Bytes that the handler has sent and the kernel has not accepted. They must be written before any other bytes.
+    /// Empty if nothing can be written any more.
+    pub unsent: Slice,
 }
 
 /// An event of the loop.
@@ -116,6 +138,15 @@ pub enum Event<'a, M> {
         key: OwnerKey,
         /// Why it ended.
         reason: Reason,
+    },
+    /// The loop has given up a stream, as [requested](Context::release). Its id is not used again.
+    Released {
+        /// The stream.
+        stream: StreamId,
+        /// The owner of the stream.
+        key: OwnerKey,
+        /// The descriptor, and the bytes that the loop had.
+        released: Box<Released>,
     },
     /// A named deadline of a stream has passed. It is not armed any more.
     Deadline {

@@ -172,6 +172,8 @@ pub enum FdKind {
     Pipe,
     /// Any other kind, such as a terminal. A short read has no meaning.
     Other,
+    /// A process (pidfd_open(2)): it is readable when the process has ended, and is never read.
+    Process,
 }
 
 /// What is reported.

@@ -40,7 +40,7 @@ pub use data::{Data, LineTooLong};
 pub use datagram::Origin;
 pub use epoll::Epoll;
 pub use fd::Fd;
-pub use handler::{Event, EventHandler};
+pub use handler::{Event, EventHandler, Released};
 pub use inherited::{Inherited, InheritedKind, inherited};
 pub use interface::*;
 pub use kernel::{FdKind, Interest, Kernel, Readiness, ReadyEvent, SplicePipe, Token, Wake};

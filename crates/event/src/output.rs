@@ -272,6 +272,22 @@ impl Output {
         }
     }
 
+    /// Removes the waiting bytes and returns them in one slice. They are copied unless they are in one part.
+    pub(crate) fn take_all(&mut self) -> Slice {
+        self.freeze_tail();
+        let all = if self.slices.len() > 1 {
+            let mut block = Block::with_capacity(self.bytes);
+            for slice in &self.slices {
+                block.push(slice);
+            }
+            block.freeze()
+        } else {
+            self.slices.pop_front().unwrap_or_default()
+        };
+        self.clear();
+        all
+    }
+
     /// Releases all blocks and keeps only the number of waiting bytes: they will not be sent.
     pub(crate) fn forget(&mut self) {
         let bytes = self.bytes;

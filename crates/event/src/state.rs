@@ -16,8 +16,8 @@ use crate::stream::{LINGER, Marks, Step, Stream};
 use crate::wait::Wait;
 use crate::wheel::{Alarm, TICK_MAX, Wheel};
 use crate::{
-    Address, Fd, KernelError, ListenerId, LoopSettings, OwnerKey, Reason, SocketId, StreamId,
-    StreamLimits, TimerId,
+    Address, Fd, KernelError, ListenerId, LoopSettings, OwnerKey, Reason, Released, SocketId,
+    StreamId, StreamLimits, TimerId,
 };
 
 #[derive(Debug)]
@@ -90,6 +90,10 @@ pub(crate) struct Work {
     pub(crate) sockets_ready: Vec<SocketId>,
     /// Datagram sockets to send for.
     pub(crate) sockets_dirty: Vec<SocketId>,
+    /// Streams whose descriptors are to be returned to the handler.
+    pub(crate) releasing: Vec<StreamId>,
+    /// Descriptors that are to be delivered to the handler.
+    pub(crate) released: Vec<(StreamId, OwnerKey, Box<Released>)>,
     /// Descriptors to close.
     pub(crate) closing: Vec<ClosingFd>,
 }
@@ -106,6 +110,7 @@ pub(crate) struct ClosingFd {
 #[derive(Debug)]
 pub(crate) enum Opening {
     Adopt,
+    WatchProcess,
     Connect(Address),
     KeepAlive(Duration),
 }
@@ -488,7 +493,8 @@ impl State {
         let work = &self.work;
         let streams = work.ready.len() + work.later.len() + work.dirty.len();
         let sockets = work.sockets_ready.len() + work.sockets_dirty.len();
-        streams + sockets + work.failed.len() + work.sockets_failed.len() > 0
+        let reports = work.failed.len() + work.sockets_failed.len() + work.released.len();
+        streams + sockets + reports > 0
     }
 }
 

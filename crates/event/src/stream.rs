@@ -116,6 +116,8 @@ impl Marks {
     pub(crate) const PROGRESS: Self = Self(1 << 20);
     /// `EndAhead` was delivered.
     pub(crate) const END_AHEAD_DELIVERED: Self = Self(1 << 21);
+    /// The descriptor is to be returned to the handler at the end of the turn.
+    pub(crate) const RELEASING: Self = Self(1 << 22);
 
     pub(crate) const fn has(self, mark: Self) -> bool {
         self.0 & mark.0 != 0
@@ -137,7 +139,7 @@ impl Marks {
     }
 
     /// Combines marks, to test for any of them.
-    const fn or(self, other: Self) -> Self {
+    pub(crate) const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
@@ -156,7 +158,8 @@ const UNCOMMON: Marks = Marks::CONNECTED
     .or(Marks::PAUSED)
     .or(Marks::OFFER)
     .or(Marks::EOF_DELIVERED)
-    .or(Marks::PEER_ENDED);
+    .or(Marks::PEER_ENDED)
+    .or(Marks::RELEASING);
 
 /// The next step of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,7 +232,14 @@ impl Stream {
     #[inline]
     pub(crate) fn takes_output(&self) -> bool {
         let open = matches!(self.phase, Phase::Open | Phase::Connecting { finish: false });
-        open && self.direction != Direction::In && !self.marks.has(Marks::SEND_ENDS)
+        let gone = Marks::SEND_ENDS.or(Marks::RELEASING);
+        open && self.direction != Direction::In && !self.marks.has(gone)
+    }
+
+    /// Whether the descriptor can be returned to the handler.
+    pub(crate) fn is_releasable(&self) -> bool {
+        let open = self.phase == Phase::Open && self.relay.is_none();
+        open && !self.ends_sending() && !self.marks.has(Marks::RELEASING)
     }
 
     /// Whether the stream can send, and has nothing else to do after all of its output was sent.
@@ -351,6 +361,10 @@ impl Stream {
     }
 
     fn uncommon_step(&self) -> Step {
+        // The handler gets no more events of the stream, whatever happens to it before the end of the turn.
+        if self.marks.has(Marks::RELEASING) {
+            return Step::Idle;
+        }
         match self.phase {
             Phase::Ended(reason) => return Step::Close(reason),
             Phase::Connecting { .. } => return Step::Idle,

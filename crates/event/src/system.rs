@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use rustix::ioctl::{Getter, Opcode, ioctl};
 use rustix::net::{
@@ -104,10 +104,22 @@ pub(crate) fn receive(fd: &Fd, fd_kind: FdKind, room: &mut [u8]) -> io::Result<u
 
 #[inline(never)]
 fn read(fd: &Fd, fd_kind: FdKind, room: &mut [u8]) -> io::Result<usize> {
+    if fd_kind == FdKind::Process {
+        return process_end(fd);
+    }
     match retry_interrupted(|| rustix::io::read(fd, &mut *room)) {
         // The master end of a terminal returns EIO after the last program has closed its own end.
         Err(Errno::IO) if fd_kind == FdKind::Other && rustix::termios::isatty(fd) => Ok(0),
         result => Ok(result?),
+    }
+}
+
+/// Returns 0 if a process has ended, as for the end of a stream.
+fn process_end(fd: &Fd) -> io::Result<usize> {
+    let mut entries = [PollFd::new(fd, PollFlags::IN)];
+    match retry_interrupted(|| poll(&mut entries, Some(&Timespec::default())))? {
+        0 => Err(io::ErrorKind::WouldBlock.into()),
+        _ => Ok(0),
     }
 }
 
@@ -129,8 +141,8 @@ fn send_otherwise(fd: &Fd, fd_kind: FdKind, parts: &[IoSlice<'_>]) -> io::Result
             let mut control = SendAncillaryBuffer::default();
             rustix::net::sendmsg(fd, parts, &mut control, SendFlags::NOSIGNAL)
         }
-        (FdKind::Pipe | FdKind::Other, [part]) => rustix::io::write(fd, part),
-        (FdKind::Pipe | FdKind::Other, parts) => rustix::io::writev(fd, parts),
+        (_, [part]) => rustix::io::write(fd, part),
+        (_, parts) => rustix::io::writev(fd, parts),
     })?)
 }
 

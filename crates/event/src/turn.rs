@@ -13,6 +13,7 @@ mod progress;
 mod receive;
 mod received;
 mod relay;
+mod release;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -146,6 +147,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         self.fire_alarms(owner);
         self.pause_failed_listeners(owner);
         self.report_failed_sockets(owner);
+        self.report_released(owner);
         self.step_ready(owner);
         owner.on_events_done(&mut Context::new(&mut self.state));
         // Once only: further mail waits for the next turn, so that streams get their share.

@@ -461,6 +461,8 @@ impl EventHandler for Shard {
                     }
                 }
             }
+            // No stream is released.
+            Event::Released { .. } => {}
             Event::Closed { stream, key, reason } => self.closed(io, (stream, key), reason),
             Event::Deadline { stream, key, name } => self.deadline(io, (stream, key), name),
             Event::Timer { timer, key } => self.timer(io, timer, key),

@@ -18,6 +18,13 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     /// Carries out all requests. Closes first, so that descriptors are free for new streams. Sends last, so that new
     /// streams can send immediately.
     pub(super) fn carry_out(&mut self) {
+        self.carry_out_requests();
+        if !self.state.work.releasing.is_empty() {
+            self.release_streams();
+        }
+    }
+
+    fn carry_out_requests(&mut self) {
         while let Some(ClosingFd { fd, watched, resets }) = self.state.work.closing.pop() {
             if resets {
                 self.kernel.reset_on_close(&fd);
@@ -75,6 +82,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         let opened = match opening {
             Opening::KeepAlive(after) => return self.keep_alive(id, after),
             Opening::Adopt => self.adopt(id),
+            Opening::WatchProcess => Ok(()),
             Opening::Connect(address) => self.kernel.connect(&address).map(|fd| {
                 if let Some(stream) = self.state.streams.get_mut(id.index, id.generation) {
                     stream.fd = Some(fd);

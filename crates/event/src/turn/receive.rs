@@ -255,7 +255,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else {
             return self.recycle(lent);
         };
-        let paused = stream.marks.has(Marks::PAUSED);
+        let paused = stream.marks.has(Marks::PAUSED.or(Marks::RELEASING));
         let open = matches!(stream.phase, Phase::Open | Phase::Broken(_));
         if !open || (lent.is_last() && !paused) {
             return self.recycle(lent);

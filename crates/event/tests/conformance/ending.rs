@@ -1,12 +1,13 @@
 //! How streams end: resets, finish, close, and outdated ids.
 
 use std::cell::Cell;
-use std::io::{ErrorKind, Read};
-use std::net::Shutdown;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Duration;
 
-use event::{Direction::Both, Kernel, Reason};
+use event::{DeadlineName, Direction::Both, Kernel, Reason, Released, StreamId};
 
 use crate::ahead::Ahead;
 use crate::harness::{
@@ -353,7 +354,7 @@ pub(crate) fn an_old_id_never_reaches_its_successor(kernel: impl Kernel) {
     let (near, _far) = unix();
     let old = bench.adopt(near, Both);
     let now = bench.context().now();
-    bench.context().deadline(old, event::DeadlineName(0), Some(now));
+    bench.context().deadline(old, DeadlineName(0), Some(now));
     bench.context().close(old);
     bench.owner.gone.insert(old);
     let (near, mut far) = unix();
@@ -363,7 +364,7 @@ pub(crate) fn an_old_id_never_reaches_its_successor(kernel: impl Kernel) {
     assert_eq!(io.send_bytes(old, b"for somebody else"), 0);
     assert_eq!(io.send(old, b"for somebody else".as_slice().into()), 0);
     io.pause(old);
-    io.deadline(old, event::DeadlineName(0), Some(now));
+    io.deadline(old, DeadlineName(0), Some(now));
     io.finish(old, None);
     io.limits(old, event::StreamLimits { recv_buffer_max: 1, ..Default::default() });
     io.close(old);
@@ -462,4 +463,98 @@ pub(crate) fn a_stream_may_linger_for_ever(kernel: impl Kernel) {
     drop(far);
     let reason = bench.until_closed(stream);
     assert!(matches!(reason, Reason::Clean | Reason::Reset), "{reason:?}");
+}
+
+/// Releases the stream and returns what the loop gives back, with the bytes that the peer had received by then.
+fn released(bench: &mut Bench<impl Kernel>, stream: StreamId) -> Box<Released> {
+    bench.until("Released", |seen| seen.contains(&Seen::Released(stream)));
+    bench.owner.released.remove(&stream).unwrap()
+}
+
+pub(crate) fn a_released_stream_loses_no_byte(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    for (near, mut far) in sockets() {
+        hold_little(&near, &far);
+        let stream = bench.adopt(near, Both);
+        // The handler takes four bytes and releases the stream in the same event.
+        bench.eat(|_, data| data.consume(4));
+        let sent = pattern(3_000_000);
+        let output = sent.clone();
+        bench.react(move |io, seen| {
+            if let Seen::Data(stream, ..) = seen {
+                io.send(*stream, (&output[..]).into());
+                io.deadline(*stream, DeadlineName(0), Some(io.now()));
+                assert!(io.release(*stream));
+                assert!(!io.release(*stream), "once only");
+                assert_eq!(io.send_bytes(*stream, b"after it"), 0);
+                io.finish(*stream, None);
+                io.reset(*stream);
+            }
+        });
+        write(&far, b"headunread");
+        let Released { fd, unread, unsent } = *released(&mut bench, stream);
+        assert!(!bench.take_seen().contains(&Seen::Deadline(stream, DeadlineName(0))));
+        assert_eq!(&unread[..], b"unread");
+        assert!(!unsent.is_empty() && unsent.len() < sent.len(), "{} are left", unsent.len());
+        // Whatever follows stays in the descriptor, and is not reported any more.
+        write(&far, b"kernel");
+        let before = bench.events.counts().reports;
+        bench.on_events_done();
+        assert_eq!(bench.events.counts().reports, before);
+        assert_eq!(bench.context().streams(), 0);
+        let near = TcpStream::from(OwnedFd::try_from(fd).unwrap());
+        near.set_nonblocking(false).unwrap();
+        let reading = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            far.read_to_end(&mut all).unwrap();
+            all
+        });
+        let mut rest = [0; 6];
+        (&near).read_exact(&mut rest).unwrap();
+        assert_eq!(&rest, b"kernel");
+        (&near).write_all(&unsent).unwrap();
+        drop(near);
+        assert!(reading.join().unwrap() == sent);
+    }
+}
+
+pub(crate) fn a_released_descriptor_can_be_adopted_again(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    for (near, far) in sockets() {
+        let stream = bench.adopt(near, Both);
+        bench.eat(nothing);
+        write(&far, b"first");
+        bench.until_seen(&Seen::Data(stream, b"first".to_vec(), false));
+        assert!(bench.context().release(stream));
+        let Released { fd, unread, unsent } = *released(&mut bench, stream);
+        assert_eq!((&unread[..], &unsent[..]), (&b"first"[..], &b""[..]));
+        write(&far, b"second");
+        let again = bench.adopt(fd, Both);
+        bench.until_seen(&Seen::Data(again, b"second".to_vec(), false));
+        assert!(bench.context().release(again));
+        // Closing is silent, also between the call and its event.
+        bench.context().close(again);
+        bench.owner.gone.insert(again);
+        bench.on_events_done();
+        assert_eq!(bench.context().streams(), 0);
+    }
+}
+
+pub(crate) fn what_cannot_be_released_stays(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (near, far) = unix();
+    let (other, _other_far) = unix();
+    let (stream, other) = (bench.adopt(near, Both), bench.adopt(other, Both));
+    bench.on_events_done();
+    assert!(bench.context().relay(stream, other, None));
+    assert!(!bench.context().release(stream), "it has a relay");
+    assert!(!bench.context().release(other), "it is the target of a relay");
+    drop(far);
+    bench.until_seen(&Seen::Eof(stream));
+    bench.context().finish(stream, None);
+    assert!(!bench.context().release(stream), "it ends");
+    assert_eq!(bench.until_closed(stream), Reason::Clean);
+    assert!(!bench.context().release(stream), "it is gone");
+    bench.context().finish(other, None);
+    assert!(!bench.context().release(other), "it ends");
 }

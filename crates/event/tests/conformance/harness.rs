@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use event::{
     Context, Data, DeadlineName, Direction, Event, EventHandler, Fd, Kernel, ListenerId, Loop,
-    LoopSettings, Origin, OwnerKey, Reason, SocketId, StreamId, StreamLimits, TimerId,
+    LoopSettings, Origin, OwnerKey, Reason, Released, SocketId, StreamId, StreamLimits, TimerId,
 };
 
 /// A test fails if it waits longer than this. No test depends on its length.
@@ -28,6 +28,7 @@ pub(crate) enum Seen {
     EndAhead(StreamId),
     Broken(StreamId),
     Closed(StreamId, Reason),
+    Released(StreamId),
     Deadline(StreamId, DeadlineName),
     Timer(TimerId),
     Relayed(StreamId, u64, bool),
@@ -57,6 +58,8 @@ pub(crate) struct Recorder {
     pub(crate) eat: Eat,
     /// Streams that the test closed: no event of them may be delivered.
     pub(crate) gone: HashSet<StreamId>,
+    /// What the loop has returned with `Released`.
+    pub(crate) released: HashMap<StreamId, Box<Released>>,
     told: HashMap<StreamId, Told>,
     /// The most recent key of each stream; every event gives its stream another key.
     keys: HashMap<StreamId, OwnerKey>,
@@ -66,7 +69,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// All `Data` before the one `Eof` before the one `Closed`, `Hangup` at most once.
+    /// All `Data` before the one `Eof` before the one `Closed` or `Released`, `Hangup` at most once.
     fn hold_the_law(&mut self, seen: &Seen) {
         let (&Seen::Connected(stream)
         | &Seen::Data(stream, ..)
@@ -77,6 +80,7 @@ impl Recorder {
         | &Seen::Broken(stream)
         | &Seen::Relayed(stream, ..)
         | &Seen::Closed(stream, _)
+        | &Seen::Released(stream)
         | &Seen::Deadline(stream, _)) = seen
         else {
             return;
@@ -93,7 +97,7 @@ impl Recorder {
                 assert!(!told.eof, "{seen:?} after Eof");
             }
             Seen::Broken(_) => assert!(!std::mem::replace(&mut told.broken, true), "broken twice"),
-            Seen::Closed(..) => told.closed = true,
+            Seen::Closed(..) | Seen::Released(_) => told.closed = true,
             _ => {}
         }
     }
@@ -111,6 +115,7 @@ impl Recorder {
             | Event::EndAhead { stream, key }
             | Event::Broken { stream, key }
             | Event::Closed { stream, key, .. }
+            | Event::Released { stream, key, .. }
             | Event::Deadline { stream, key, .. }
             | Event::Relayed { stream, key, .. } => (*stream, *key),
             Event::Timer { timer, key } => {
@@ -121,7 +126,7 @@ impl Recorder {
         };
         let given = self.keys.remove(&stream).unwrap_or(OwnerKey::NONE);
         assert_eq!(key, given, "{event:?}");
-        if !matches!(event, Event::Closed { .. }) {
+        if !matches!(event, Event::Closed { .. } | Event::Released { .. }) {
             let next = OwnerKey([given.0[0] + 1, 7, u32::MAX, given.0[3] ^ 0x5555]);
             io.set_key(stream, next);
             self.keys.insert(stream, next);
@@ -149,6 +154,10 @@ impl EventHandler for Recorder {
             Event::EndAhead { stream, .. } => Seen::EndAhead(stream),
             Event::Broken { stream, .. } => Seen::Broken(stream),
             Event::Closed { stream, reason, .. } => Seen::Closed(stream, reason),
+            Event::Released { stream, released, .. } => {
+                self.released.insert(stream, released);
+                Seen::Released(stream)
+            }
             Event::Deadline { stream, name, .. } => Seen::Deadline(stream, name),
             Event::Timer { timer, .. } => Seen::Timer(timer),
             Event::Relayed { stream, count, done, .. } => Seen::Relayed(stream, count, done),
@@ -184,6 +193,7 @@ impl<K: Kernel> Bench<K> {
             react: Box::new(|_, _| {}),
             eat: Box::new(|_, data| data.consume(data.bytes().len())),
             gone: HashSet::new(),
+            released: HashMap::new(),
             told: HashMap::new(),
             keys: HashMap::new(),
             timer_keys: HashMap::new(),

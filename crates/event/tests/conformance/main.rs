@@ -73,6 +73,9 @@ macro_rules! all_of_it_over {
                 a_reset_after_data_still_offers_the_data,
                 a_reset_after_eof_ends_the_stream,
                 a_stream_may_linger_for_ever,
+                a_released_stream_loses_no_byte,
+                a_released_descriptor_can_be_adopted_again,
+                what_cannot_be_released_stays,
                 a_peer_that_left_is_seen_by_writing,
                 a_failed_write_still_offers_what_came,
                 a_paused_stream_whose_send_fails_is_told_broken,
@@ -112,6 +115,7 @@ macro_rules! all_of_it_over {
                 a_finished_pipe_is_flushed_first,
                 a_slow_reader_of_a_pipe_gets_everything,
                 what_cannot_be_waited_for_is_refused,
+                the_end_of_a_child_is_the_end_of_its_stream,
                 a_foreign_descriptor_neither_blocks_nor_is_inherited,
                 a_shared_descriptor_stops_reporting_once_closed;
             terminals:

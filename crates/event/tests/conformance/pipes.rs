@@ -5,9 +5,10 @@ use std::io::{Read, Write, pipe};
 use std::net::{TcpListener, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::process::{Command, Stdio};
 use std::rc::Rc;
 
-use event::{Direction, Kernel, Reason};
+use event::{Direction, Fd, Kernel, Reason};
 
 use crate::harness::{Bench, Seen, pattern};
 
@@ -186,4 +187,31 @@ pub(crate) fn a_foreign_descriptor_neither_blocks_nor_is_inherited(kernel: impl 
     for fd in numbers {
         assert_eq!(flags(fd) & wanted, wanted, "descriptor {fd}");
     }
+}
+
+pub(crate) fn the_end_of_a_child_is_the_end_of_its_stream(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+    let stream = bench.context().watch_process(Fd::of_child(&child).unwrap());
+    bench.on_events_done();
+    assert_eq!(bench.owner.seen, [], "it runs");
+    drop(child.stdin.take());
+    assert_eq!(bench.until_closed(stream), Reason::Clean);
+    let clean = Seen::Closed(stream, Reason::Clean);
+    assert_eq!(bench.take_seen(), [Seen::Eof(stream), clean]);
+    assert!(child.try_wait().unwrap().unwrap().success());
+    // A child that ended before it is watched, and one that is not watched any more.
+    let mut ended = Command::new("true").stdout(Stdio::piped()).spawn().unwrap();
+    ended.stdout.take().unwrap().read_to_end(&mut Vec::new()).unwrap();
+    let stream = bench.context().watch_process(Fd::of_child(&ended).unwrap());
+    assert_eq!(bench.until_closed(stream), Reason::Clean);
+    let mut ignored = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+    let stream = bench.context().watch_process(Fd::of_child(&ignored).unwrap());
+    bench.on_events_done();
+    bench.context().close(stream);
+    bench.owner.gone.insert(stream);
+    drop(ignored.stdin.take());
+    assert!(ended.wait().unwrap().success() && ignored.wait().unwrap().success());
+    bench.on_events_done();
+    assert_eq!(bench.context().streams(), 0);
 }
