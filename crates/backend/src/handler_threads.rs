@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use event::{Context, TimerId};
 use exchange::{
-    Batch, ByWorker, Cause, Factory, Handler, HandlerError, Outbox, Outcome, Phase, PoolId,
-    RequestId, Slice, Stop, WorkerId,
+    Batch, ByWorker, Cause, Factory, Handler, HandlerError, HttpResponse, Outbox, Outcome, Phase,
+    PoolId, RequestId, Slice, Stop, WorkerId,
 };
 
 use crate::system::System;
 use flow::backend_event::BackendEvent;
+use flow::json_reply::{JsonReply, Read};
 use flow::payload::{Payload, Request};
 use flow::request_control::RequestControl;
 use flow::request_meta::RequestMeta;
@@ -24,6 +25,7 @@ use flow::request_shape::RequestShape;
 use flow::stream_owner::WorkerTimer;
 use flow::worker_report::{HandlerReport, WorkerReport};
 use observe::status::WorkerStatus;
+use wire::http1::Refusal;
 
 mod backend;
 mod config;
@@ -55,6 +57,8 @@ struct Serving {
     asked: Vec<(usize, Payload)>,
     /// The requests in flight, by their index in the batch; `None`: answered.
     in_flight: Vec<Option<RequestId>>,
+    /// How to convert the replies to the HTTP requests among them that have a head, by their index in the batch.
+    converted: Vec<(usize, JsonReply)>,
     timer: Option<TimerId>,
     opened: bool,
     served: u64,
@@ -134,6 +138,7 @@ impl Handlers {
             filling: Batch::default(),
             asked: Vec::new(),
             in_flight: Vec::new(),
+            converted: Vec::new(),
             timer: None,
             opened: false,
             served: 0,
@@ -149,22 +154,33 @@ impl Handlers {
 
     /// Adds a request to the batch that is being filled. Returns it if there is no such worker.
     #[inline]
-    fn add(&mut self, worker: WorkerId, request: Request) -> Option<Request> {
+    fn add(
+        &mut self,
+        worker: WorkerId,
+        request: Request,
+        json_reply: Option<JsonReply>,
+    ) -> Option<Request> {
         let place = self.live.get_mut(worker).and_then(Option::as_mut);
         let Some(serving) = place.filter(|serving| serving.worker == worker) else {
             return Some(request);
         };
         let Request { id, peer, at_us, payload } = request;
+        let mut head = None;
         let body = match payload {
             Payload::Frame(body) => body,
             Payload::Http(request, body) => {
                 let record = self.shape.frame(&request, peer, &body);
+                if self.shape == RequestShape::Heads {
+                    head = Some(Box::new(request.plain_head()));
+                    let place = serving.in_flight.len();
+                    serving.converted.extend(json_reply.map(|json_reply| (place, json_reply)));
+                }
                 serving.asked.push((serving.in_flight.len(), Payload::Http(request, body)));
                 record
             }
         };
         serving.in_flight.push(Some(id));
-        serving.filling.requests.push(exchange::Request { id, peer, body, at_us });
+        serving.filling.requests.push(exchange::Request { id, peer, body, at_us, head });
         None
     }
 
@@ -178,7 +194,7 @@ impl Handlers {
         system: &mut System,
         events: &mut Vec<BackendEvent>,
     ) {
-        match self.add(worker, request) {
+        match self.add(worker, request, meta.json_reply) {
             Some(request) => {
                 events.push(BackendEvent::Returned { id: request.id, payload: request.payload });
             }
@@ -228,6 +244,7 @@ impl Handlers {
         // The thread is gone, and its report has not arrived yet. No request of this batch was begun.
         if let Some(batch) = refused {
             serving.in_flight.clear();
+            serving.converted.clear();
             let mut asked = serving.asked.drain(..).peekable();
             events.extend(batch.requests.into_iter().enumerate().map(|(place, it)| {
                 let asked = asked.next_if(|(of, _)| *of == place).map(|(_, asked)| asked);
@@ -300,11 +317,13 @@ impl Handlers {
                 });
             }
             HandlerReport::Answers(answers) => serving.take(answers, events),
+            HandlerReport::Responses(responses) => serving.take_responses(responses, events),
             HandlerReport::Served { answers, batch } => {
                 serving.reuse(batch);
                 serving.take(answers, events);
                 fail(serving, Cause::Handler, "its handler left it unanswered", events);
                 serving.in_flight.clear();
+                serving.converted.clear();
                 if let Some(timer) = serving.timer {
                     io.disarm_timer(timer);
                 }
@@ -360,6 +379,9 @@ impl Serving {
     }
 
     fn take(&mut self, answers: Vec<(usize, Outcome)>, events: &mut Vec<BackendEvent>) {
+        if !self.converted.is_empty() {
+            return self.take_converted(answers, events);
+        }
         let all = answers.len();
         self.served += all as u64;
         let mut flight = |place: usize| self.in_flight.get_mut(place)?.take();
@@ -368,6 +390,78 @@ impl Serving {
             answers.filter_map(|(place, outcome)| Some((flight(place)?, outcome))).collect();
         events.extend((answers.len()..all).map(|_| BackendEvent::Discarded));
         events.push(BackendEvent::AllAnswered { answers });
+    }
+}
+
+/// Answers to HTTP requests.
+impl Serving {
+    /// Handles the answers to a batch with HTTP requests. Their texts may need a head.
+    fn take_converted(&mut self, answers: Vec<(usize, Outcome)>, events: &mut Vec<BackendEvent>) {
+        for (place, outcome) in answers {
+            let text = match outcome {
+                Outcome::Reply(text) => text,
+                ended => {
+                    self.answer(place, ended, events);
+                    continue;
+                }
+            };
+            match self.json_reply(place) {
+                Some(json_reply) => self.convert(place, json_reply.text(text), events),
+                None => self.answer(place, Outcome::Reply(text), events),
+            }
+        }
+    }
+
+    /// Handles HTTP responses. A client that does not use HTTP receives the body.
+    fn take_responses(
+        &mut self,
+        responses: Vec<(usize, HttpResponse)>,
+        events: &mut Vec<BackendEvent>,
+    ) {
+        for (place, response) in responses {
+            match self.json_reply(place) {
+                Some(json_reply) => self.convert(place, json_reply.response(response), events),
+                None => self.answer(place, Outcome::Reply(response.body), events),
+            }
+        }
+    }
+
+    fn json_reply(&self, place: usize) -> Option<JsonReply> {
+        // They were added in the order of the batch.
+        let found = self.converted.binary_search_by_key(&place, |(of, _)| *of).ok()?;
+        Some(self.converted[found].1)
+    }
+
+    /// Reports a converted reply: its head, if it has one, and its body.
+    fn convert(
+        &mut self,
+        place: usize,
+        read: Result<Read, Refusal>,
+        events: &mut Vec<BackendEvent>,
+    ) {
+        let id = self.in_flight.get(place).copied().flatten();
+        let outcome = match read {
+            Ok(Read::Text(text)) => Outcome::Reply(text),
+            Ok(Read::Reply(head, body)) => {
+                events.extend(id.map(|id| BackendEvent::Head { id, head }));
+                Outcome::Reply(body)
+            }
+            Err(refusal) => {
+                events.push(BackendEvent::Broken { refusal });
+                let text = format!("a handler answers against the rules: {refusal}");
+                Outcome::ended(Cause::Garbled, Phase::Reply, &text)
+            }
+        };
+        self.answer(place, outcome, events);
+    }
+
+    /// Reports the outcome of one request. It is discarded if the request was answered before.
+    fn answer(&mut self, place: usize, outcome: Outcome, events: &mut Vec<BackendEvent>) {
+        self.served += 1;
+        events.push(match self.in_flight.get_mut(place).and_then(Option::take) {
+            Some(id) => BackendEvent::Answered { id, outcome },
+            None => BackendEvent::Discarded,
+        });
     }
 }
 
@@ -413,6 +507,7 @@ impl HandlerThread {
             let mut outbox = MailOutbox::new(&self.report, batch.requests.len(), flow);
             // Neither the handler nor its batch is used after a panic.
             catch_unwind(AssertUnwindSafe(|| handler.serve(&batch, &mut outbox, &stop)))?;
+            outbox.send_responses();
             let answers = outbox.answers;
             (self.report)(HandlerReport::Served { answers, batch });
         }
@@ -424,6 +519,8 @@ impl HandlerThread {
 struct MailOutbox<'a> {
     report: &'a Report,
     answers: Vec<(usize, Outcome)>,
+    /// Answers to HTTP requests; usually none.
+    responses: Vec<(usize, HttpResponse)>,
     parts: Vec<Vec<u8>>,
     size: usize,
     /// Flow control, if parts are forwarded as they arrive.
@@ -432,7 +529,26 @@ struct MailOutbox<'a> {
 
 impl<'a> MailOutbox<'a> {
     fn new(report: &'a Report, size: usize, flow: Option<Arc<Flow>>) -> Self {
-        Self { report, answers: Vec::with_capacity(size), parts: Vec::new(), size, flow }
+        let answers = Vec::with_capacity(size);
+        Self { report, answers, responses: Vec::new(), parts: Vec::new(), size, flow }
+    }
+
+    fn send_responses(&mut self) {
+        if !self.responses.is_empty() {
+            let responses = std::mem::take(&mut self.responses);
+            (self.report)(HandlerReport::Responses(responses));
+        }
+    }
+
+    /// Returns the buffered parts of a reply and its last part as one slice.
+    fn joined(&mut self, index: usize, last: Slice) -> Slice {
+        let parts = self.parts.get_mut(index).map(std::mem::take).unwrap_or_default();
+        if parts.is_empty() {
+            return last;
+        }
+        let mut whole = parts;
+        whole.extend_from_slice(&last);
+        Slice::from(&whole[..])
     }
 }
 
@@ -461,19 +577,20 @@ impl Outbox for MailOutbox<'_> {
     }
 
     fn answer(&mut self, index: usize, outcome: Outcome) {
-        let parts = self.parts.get_mut(index).map(std::mem::take).unwrap_or_default();
         let outcome = match outcome {
-            Outcome::Reply(last) if !parts.is_empty() => {
-                let mut whole = parts;
-                whole.extend_from_slice(&last);
-                Outcome::Reply(Slice::from(&whole[..]))
-            }
+            Outcome::Reply(last) => Outcome::Reply(self.joined(index, last)),
             other => other,
         };
         self.answers.push((index, outcome));
     }
 
+    fn respond(&mut self, index: usize, mut response: HttpResponse) {
+        response.body = self.joined(index, response.body);
+        self.responses.push((index, response));
+    }
+
     fn flush(&mut self) {
+        self.send_responses();
         if !self.answers.is_empty() {
             let answers = std::mem::take(&mut self.answers);
             (self.report)(HandlerReport::Answers(answers));

@@ -44,6 +44,7 @@ fn batch_of(rows: u32) -> Batch {
             r#"{{"id":{row},"at":1700000000000,"path":"/index.html","status":200}}"#
         )),
         at_us: 0,
+        head: None,
     };
     Batch { requests: (0..rows).map(request).collect() }
 }

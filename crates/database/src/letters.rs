@@ -143,6 +143,7 @@ impl<L: DatabaseSession> DeadLetterStore for Open<L> {
                 peer: Peer::Inside,
                 body: Slice::copy_of(&letter.row),
                 at_us: letter.at_us,
+                head: None,
             }],
         };
         let shape = Arc::clone(self.link.shape());

@@ -202,6 +202,7 @@ impl<L: DatabaseSession> Read for Reading<L> {
         let told = |text: &str| DatabaseError::Statement(text.into());
         let batch = Batch {
             requests: vec![exchange::Request {
+                head: None,
                 id: exchange::RequestId::NONE,
                 peer: exchange::Peer::Inside,
                 body: Slice::copy_of(record),

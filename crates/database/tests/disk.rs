@@ -69,6 +69,7 @@ fn batch_of(batch: usize) -> Batch {
         peer: Peer::Inside,
         body: Slice::from(&*format!(r#"{{"batch":{batch},"row":{row}}}"#)),
         at_us: 0,
+        head: None,
     };
     Batch { requests: (0..ROWS_OF_BATCH).map(request).collect() }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::{Outcome, Request, Slice};
+use crate::{HttpResponse, Outcome, Request, Slice};
 
 /// The requests in one slot.
 #[derive(Debug, Default)]
@@ -32,6 +32,12 @@ pub trait Outbox {
     /// Ends request `index` of the batch. Never blocks. If a request is answered twice, the second answer is dropped
     /// and counted.
     fn answer(&mut self, index: usize, outcome: Outcome);
+
+    /// Ends request `index` of the batch with an HTTP response, which follows the parts that were sent before. Never
+    /// blocks. A client that does not use HTTP receives only the body.
+    fn respond(&mut self, index: usize, response: HttpResponse) {
+        self.answer(index, Outcome::Reply(response.body));
+    }
 
     /// Sends the answers so far immediately. Without this call they are sent when `serve` returns.
     fn flush(&mut self);

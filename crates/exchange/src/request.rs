@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use crate::{RequestId, Slice};
+use crate::{HttpHead, RequestId, Slice};
 
 /// The origin of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,4 +61,15 @@ pub struct Request {
     pub body: Slice,
     /// The time of receipt, in microseconds since the Unix epoch.
     pub at_us: i64,
+    /// The head of an HTTP request; `None` for any other request. The body of an HTTP request is complete and has no
+    /// transfer coding.
+    pub head: Option<Box<HttpHead>>,
+}
+
+impl Request {
+    /// The head of an HTTP request; `None` for any other request.
+    #[must_use]
+    pub fn head(&self) -> Option<&HttpHead> {
+        self.head.as_deref()
+    }
 }

@@ -8,7 +8,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use block::CountedBytes;
-use exchange::Peer;
+use exchange::{HttpHead, Peer};
+use fields::Lookup;
 use wire::http1::{Found, Limits, Method, Refusal, RequestHead, object};
 
 use crate::forwarding::Forwarding;
@@ -155,6 +156,18 @@ impl HttpRequest {
         object::open(self.head(), self.target(), client, &mut out);
         object::close(body, &mut out);
         out
+    }
+
+    /// The head of the request, for a handler.
+    pub fn plain_head(&self) -> HttpHead {
+        let head = self.head();
+        let mut plain = HttpHead::new(head.method_bytes(), self.target());
+        for field in head.fields.fields() {
+            if let Some(value) = field.value.bytes() {
+                plain.push(field.name, value);
+            }
+        }
+        plain
     }
 
     /// Prepares the request for submission: sets its forwarding headers, and adds its memory to the global count.

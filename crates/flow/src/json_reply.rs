@@ -1,7 +1,7 @@
 //! Conversion of replies of workers that do not speak HTTP into HTTP replies.
 
-use exchange::Slice;
-use wire::http1::{Method, Refusal, object};
+use exchange::{HttpResponse, Slice};
+use wire::http1::{Method, Refusal, object, response};
 
 use crate::reply_head::BoxedReplyHead;
 
@@ -38,6 +38,27 @@ impl JsonReply {
             false if self.wants_head => object::plain(&answer, self.method)?,
             false => return Ok(Read::Text(answer)),
         };
+        Ok(Read::Reply(BoxedReplyHead::new(head), body))
+    }
+
+    /// Converts a text of a worker that is never an object.
+    ///
+    /// # Errors
+    /// Never caused by the text.
+    pub fn text(self, answer: Slice) -> Result<Read, Refusal> {
+        if !self.wants_head {
+            return Ok(Read::Text(answer));
+        }
+        let (head, body) = object::plain(&answer, self.method)?;
+        Ok(Read::Reply(BoxedReplyHead::new(head), body))
+    }
+
+    /// Converts a response of a handler.
+    ///
+    /// # Errors
+    /// When the response contains a status, a field or a value that a worker must not send.
+    pub fn response(self, response: HttpResponse) -> Result<Read, Refusal> {
+        let (head, body) = response::read(response, self.method)?;
         Ok(Read::Reply(BoxedReplyHead::new(head), body))
     }
 }

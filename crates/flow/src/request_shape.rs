@@ -24,6 +24,8 @@ pub enum RequestShape {
     Bodies,
     /// One JSON object. The reply is a JSON object or a text.
     Objects,
+    /// The head and the complete body, without an encoding: for handlers.
+    Heads,
 }
 
 /// The response to a request that no worker of the pool accepts.
@@ -60,7 +62,7 @@ impl RequestShape {
     /// The response, when the workers do not accept such a request.
     pub fn check(&self, request: &HttpRequest, out: &mut Vec<u8>) -> Result<(), Unfit> {
         match self {
-            Self::Messages | Self::Objects => Ok(()),
+            Self::Messages | Self::Objects | Self::Heads => Ok(()),
             Self::Records(question) => {
                 let written = write_question(question, request, out);
                 written.map_err(|why| Unfit::of_question(&why))
@@ -76,7 +78,7 @@ impl RequestShape {
                 PlainReply { content_type: question.content_type, ..PlainReply::TEXT }
             }
             Self::Bodies => PlainReply::STORED,
-            Self::Messages | Self::Objects => PlainReply::TEXT,
+            Self::Messages | Self::Objects | Self::Heads => PlainReply::TEXT,
         }
     }
 
@@ -90,6 +92,7 @@ impl RequestShape {
                 Slice::from(&out[..])
             }
             Self::Bodies => record(body),
+            Self::Heads => body.clone(),
             Self::Messages | Self::Objects => Slice::from(&request.object(peer, body)[..]),
         }
     }

@@ -41,6 +41,7 @@ pub mod object;
 mod refusal;
 mod reply;
 mod request;
+pub mod response;
 mod semantics;
 mod status;
 mod upgrades;

@@ -248,6 +248,7 @@ pub(crate) fn batch<T: AsRef<[u8]>>(bodies: impl IntoIterator<Item = T>) -> Batc
         peer: Peer::Local,
         body: Slice::copy_of(body.as_ref()),
         at_us: 1_700_000_000_000_000,
+        head: None,
     });
     Batch { requests: requests.collect() }
 }

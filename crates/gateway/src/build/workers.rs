@@ -54,7 +54,8 @@ pub(super) fn takes(worker: &Worker) -> RequestShape {
     match worker {
         Worker::Program(program) if program.framing == Framing::Http => RequestShape::Messages,
         Worker::Program(_) => RequestShape::Objects,
-        Worker::Servers(_) | Worker::Handler(_) => RequestShape::Messages,
+        Worker::Servers(_) => RequestShape::Messages,
+        Worker::Handler(_) => RequestShape::Heads,
         Worker::Database(database) => shape::of_action(&database.action),
     }
 }

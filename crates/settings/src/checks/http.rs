@@ -64,7 +64,8 @@ pub(super) fn check_retry_on(pool: &Section, faults: &mut Vec<Fault>) {
     }
 }
 
-/// HTTP clients are answered by servers, databases or programs. Servers answer only HTTP clients.
+/// Every kind of worker can answer HTTP clients, except programs that give no single answer. Servers answer only HTTP
+/// clients.
 pub(super) fn speaks(listener: &Section, pools: &[&Section], faults: &mut Vec<Fault>) {
     let protocol = listener.group.value("protocol");
     if protocol.is_none() {
@@ -77,20 +78,8 @@ pub(super) fn speaks(listener: &Section, pools: &[&Section], faults: &mut Vec<Fa
         let Some(pool) = pools.iter().find(|pool| pool.name == *name) else { continue };
         let (serves, servers) = (serves(pool), pool.worker == Some(WorkerKind::Servers));
         let program = pool.worker == Some(WorkerKind::Program);
-        let answers = servers || program || pool.worker == Some(WorkerKind::Database);
         let (Some(place), Some(_)) = (group.place("pool"), pool.worker) else { continue };
-        if http && !answers {
-            let message = format!(
-                "an HTTP listener requires a pool with `servers`, a `database` or a `program`, and \
-                 `[pool.{name}]` has none of them"
-            );
-            faults.push(
-                Fault::at(place, message)
-                    .suggestion("name a pool with one of them, or choose another `protocol`"),
-            );
-        } else if let (true, true, false, Some(why)) =
-            (http, program, serves, takes_no_object(pool))
-        {
+        if let (true, true, false, Some(why)) = (http, program, serves, takes_no_object(pool)) {
             let suggestion = if why == JSON_RPC {
                 "write `protocol = \"jsonrpc\"` or `\"content-length\"`, or have the program serve HTTP itself"
             } else {

@@ -46,15 +46,6 @@ fn the_path_of_a_query_is_one_of_http() {
 }
 
 #[test]
-fn a_listener_of_http_needs_a_pool_that_answers_it() {
-    let web = "[listener.web]\nlisten = \":1\"\nprotocol = \"http\"\npool = \"store\"\n";
-    assert_eq!(
-        only(&format!("{web}[pool.store]\nhandler = \"own\"\n")).message,
-        "an HTTP listener requires a pool with `servers`, a `database` or a `program`, and `[pool.store]` has none of them"
-    );
-}
-
-#[test]
 fn databases_are_named_with_their_kind() {
     let text = |target: &str| format!("{POOL}[pool.store]\ndatabase = \"{target}\"\n{INSERT}");
     let cases = [

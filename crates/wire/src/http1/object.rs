@@ -35,7 +35,7 @@ use super::{HeadScan, Limits, Method, Refusal, ReplyHead, RequestHead, RequestIn
 use crate::jsonrpc::{is_one_line, write_one_line};
 
 /// The content type of a text.
-const TEXT: &str = "text/plain; charset=utf-8";
+pub(super) const TEXT: &str = "text/plain; charset=utf-8";
 /// The maximum number of members of an object in an answer. The cost of the check for duplicate names is quadratic in
 /// this number.
 const MEMBERS_MAX: usize = 200;
@@ -149,7 +149,7 @@ pub fn plain(answer: &Slice, method: Method) -> Result<(ReplyHead, Slice), Refus
 }
 
 /// Completes a head and parses it by the rules for servers.
-fn finish(
+pub(super) fn finish(
     mut head: Vec<u8>,
     has_body: bool,
     body: Slice,
