@@ -20,7 +20,7 @@
 //! - `source`, `fault`, `tree`, `sources`, `diagnostics`, `remarks`: files, and errors at their locations in them;
 //! - `walk`: the content of the file, option by option;
 //! - `checks`: rules between options;
-//! - `parse`, `flags`, `include`, `load`: the entry points; `reload`, `secrets` and `reference` answer questions about
+//! - `parse`, `builder`, `flags`, `include`, `load`: the entry points; `reload`, `secrets` and `reference` answer questions about
 //!   configurations and the table.
 //!
 //! ```
@@ -30,6 +30,7 @@
 //! assert_eq!(configuration.pools[0].workers.max, 4);
 //! ```
 
+mod builder;
 mod checks;
 mod diagnostics;
 mod fault;
@@ -56,6 +57,7 @@ mod tree;
 mod values;
 mod walk;
 
+pub use builder::{Builder, ListenerBuilder, OptionValue, PoolBuilder, RouteBuilder};
 pub use checks::shadowed;
 pub use diagnostics::{Diagnostic, Diagnostics};
 pub use flags::{Flag, FlagValue, from_flags};
