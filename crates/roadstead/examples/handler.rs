@@ -11,7 +11,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use roadstead::embed::{Embed, Peer, Running, Slice};
+use roadstead::embed::{
+    Configuration, Embed, ListenerBuilder, OptionValue, Peer, PoolBuilder, Running, Slice,
+};
 
 #[path = "support/arguments.rs"]
 mod arguments;
@@ -46,21 +48,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn serve(arguments: &Arguments) -> Result<Running, Box<dyn std::error::Error>> {
-    let Arguments { port, size, threads, .. } = arguments;
-    let text = format!(
-        "[listener.main]\n\
-         listen = \"127.0.0.1:{port}\"\n\
-         protocol = \"connect\"\n\
-         backlog = 4096\n\
-         pool = \"answers\"\n\
-         [pool.answers]\n\
-         handler = \"bytes\"\n\
-         balance = \"{}\"\n\
-         workers = {threads}\n",
-        arguments.schedule
-    );
+    let Arguments { port, size, threads, schedule, .. } = arguments;
+    let listener = ListenerBuilder::connect(&format!("127.0.0.1:{port}"));
+    let pool = PoolBuilder::handler("bytes").set("balance", schedule.as_str());
+    let configuration = Configuration::builder()
+        .listener("main", listener.set("backlog", 4096).pool("answers"))
+        .pool("answers", pool.set("workers", OptionValue::of_syntax(threads)))
+        .build()?;
     let reply = Slice::from(&vec![b'x'; *size][..]);
-    let server = Embed::from_text(&text)?
+    let server = Embed::new(configuration)
         // This is called before a connection is processed. Here it admits only clients of this machine.
         .admit(|_listener, peer| match peer {
             Peer::Internet(address) => address.ip().is_loopback(),

@@ -9,7 +9,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{Shutdown, TcpStream};
 
 use roadstead::embed::{
-    Batch, Cause, Embed, Factory, Handler, HandlerError, Outbox, Outcome, Phase, Slice, Stop, text,
+    Batch, Cause, Configuration, Embed, Factory, Handler, HandlerError, ListenerBuilder, Outbox,
+    Outcome, Phase, PoolBuilder, Slice, Stop, text,
 };
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
@@ -58,16 +59,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "create table animals (name text primary key, legs integer);
          insert into animals values ('ant', 6), ('bee', 6), ('cat', 4), ('eel', 0);",
     )?;
-    let text = format!(
-        "[listener.main]\n\
-         listen = \"127.0.0.1:{}\"\n\
-         pool = \"words\"\n\
-         [pool.words]\n\
-         handler = \"animals\"\n\
-         workers = {{ min = 1, max = 8, spare = 2 }}\n",
-        arguments.port
-    );
-    let server = Embed::from_text(&text)?.handler("animals", Words { file }).start()?;
+    let listener = ListenerBuilder::lines(&format!("127.0.0.1:{}", arguments.port));
+    let pool = PoolBuilder::handler("animals").workers(1..=8).set("workers.spare", 2);
+    let configuration = Configuration::builder()
+        .listener("main", listener.pool("words"))
+        .pool("words", pool)
+        .build()?;
+    let server = Embed::new(configuration).handler("animals", Words { file }).start()?;
     let address = server.address("main").ok_or("there is a listener")?.to_owned();
     println!("ready {{\"listeners\":{{\"main\":\"{address}\"}}}}");
     if arguments.server {

@@ -5,13 +5,14 @@
 //! cargo run --release --example handler_echo
 //! ```
 
-use roadstead::embed::Embed;
-
-const CONFIGURATION: &str = "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"lines\"\npool = \"echo\"\n\
-    [pool.echo]\nhandler = \"echo\"\nworkers = 1\n";
+use roadstead::embed::{Configuration, Embed, ListenerBuilder, PoolBuilder};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let server = Embed::from_text(CONFIGURATION)?
+    let configuration = Configuration::builder()
+        .listener("main", ListenerBuilder::lines("127.0.0.1:0").pool("echo"))
+        .pool("echo", PoolBuilder::handler("echo").workers(1..=1))
+        .build()?;
+    let server = Embed::new(configuration)
         .answering("echo", || Ok(|request: &roadstead::embed::Request| request.body.clone().into()))
         .start()?;
     let address = server.address("main").ok_or("there is a listener")?;

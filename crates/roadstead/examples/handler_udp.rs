@@ -7,7 +7,9 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use roadstead::embed::{Embed, Running, Slice};
+use roadstead::embed::{
+    Configuration, Embed, ListenerBuilder, OptionValue, PoolBuilder, Running, Slice,
+};
 
 #[path = "support/arguments.rs"]
 mod arguments;
@@ -36,18 +38,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 fn serve(arguments: &Arguments) -> Result<Running, Box<dyn std::error::Error>> {
     let Arguments { port, size, threads, schedule, .. } = arguments;
-    let text = format!(
-        "[listener.main]\n\
-         listen = \"127.0.0.1:{port}\"\n\
-         protocol = \"datagrams\"\n\
-         pool = \"answers\"\n\
-         [pool.answers]\n\
-         handler = \"bytes\"\n\
-         balance = \"{schedule}\"\n\
-         workers = {threads}\n"
-    );
+    let listener = ListenerBuilder::datagrams(&format!("127.0.0.1:{port}"));
+    let pool = PoolBuilder::handler("bytes").set("balance", schedule.as_str());
+    let configuration = Configuration::builder()
+        .listener("main", listener.pool("answers"))
+        .pool("answers", pool.set("workers", OptionValue::of_syntax(threads)))
+        .build()?;
     let reply = Slice::from(&vec![b'x'; *size][..]);
-    let server = Embed::from_text(&text)?
+    let server = Embed::new(configuration)
         .answering("bytes", move || {
             let reply = reply.clone();
             Ok(move |_request: &_| reply.clone().into())

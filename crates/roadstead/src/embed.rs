@@ -35,24 +35,29 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use event::Epoll;
-use gateway::{Access, Admission, BuildError, DrainResult, HandlerRegistry, Lookup};
-use settings::{Configuration, Diagnostics, EventKernel, Source};
+use gateway::{Access, Admission, BuildError, DrainResult, Fleet, HandlerRegistry, Lookup};
+use settings::{EventKernel, Source};
 use spawn::Spawn;
 
 use crate::binding::{BindError, SocketFiles, bind_all};
+use crate::shard_reload::{self, Applied};
 use crate::shards::{self, Common, EventLoops, ShardThreads, ShardsError};
 
 pub use exchange::{
-    Batch, Cause, Factory, Handler, HandlerError, Outbox, Outcome, Peer, Phase, Request, Slice,
-    Stop,
+    Batch, Cause, Factory, Handler, HandlerError, HttpHead, HttpResponse, Outbox, Outcome, Peer,
+    Phase, Request, Slice, Stop,
 };
 pub use gateway::{Answer, ListenerStatus, PoolStatus, Status, Verdict, WorkerStatus};
-pub use settings::HostName;
+pub use settings::{
+    Builder, Configuration, Diagnostics, HostName, ListenerBuilder, OptionValue, PoolBuilder,
+    Remark, RouteBuilder,
+};
 
 /// Why the data plane could not start.
 #[derive(Debug)]
@@ -128,8 +133,7 @@ impl Embed {
     /// # Errors
     /// Every error in the text, with its location and a suggested fix.
     pub fn from_text(text: &str) -> Result<Self, Diagnostics> {
-        let source = Source { name: "configuration".to_owned(), text: text.to_owned() };
-        settings::parse(&source, &|variable| std::env::var(variable).ok()).map(Self::new)
+        parse(text).map(Self::new)
     }
 
     /// Registers the handlers of pools with `handler = "NAME"`. The factory opens one handler per thread, on that
@@ -153,6 +157,22 @@ impl Embed {
         S: FnMut(&Request) -> Bytes + Send + 'static,
     {
         self.handler(name, Opening(open))
+    }
+
+    /// Registers handlers that answer each request with an HTTP response. They are for pools behind listeners with
+    /// `protocol = "http"`: [`Request::head`] returns the method, the target and the header fields, and the body is
+    /// complete. A client that does not use HTTP receives only the body of the response. `open` creates one handler per
+    /// thread, on that thread. If the handler panics, the client receives a 502.
+    #[must_use]
+    pub fn responding<S>(
+        self,
+        name: &str,
+        open: impl Fn() -> Result<S, String> + Send + Sync + 'static,
+    ) -> Self
+    where
+        S: FnMut(&Request) -> HttpResponse + Send + 'static,
+    {
+        self.handler(name, OpeningHttp(open))
     }
 
     /// Sets a callback that decides about each new connection, by the name of the listener and the client. A connection
@@ -187,8 +207,8 @@ impl Embed {
             .spawn(move || self.run(&started))
             .map_err(EmbedError::System)?;
         match starts.recv() {
-            Ok(Ok((access, addresses, files))) => {
-                Ok(Running { access, addresses, _files: files, thread: Some(thread) })
+            Ok(Ok(Started { access, addresses, files, live })) => {
+                Ok(Running { access, addresses, _files: files, live, thread: Some(thread) })
             }
             Ok(Err(error)) => Err(error),
             Err(_) => Err(EmbedError::System(io::Error::other("its thread ended"))),
@@ -216,11 +236,8 @@ impl Embed {
 
     /// Checks that the configuration is supported and that every handler can be opened.
     fn check(&self) -> Result<(), EmbedError> {
-        if self.configuration.access_log.is_some() {
-            return Err(EmbedError::Unsupported("`[access_log]`"));
-        }
-        if !matches!(self.configuration.daemon.event, EventKernel::Auto | EventKernel::Epoll) {
-            return Err(EmbedError::Unsupported("`event` of `[daemon]` other than \"epoll\""));
+        if let Some(option) = unsupported(&self.configuration) {
+            return Err(EmbedError::Unsupported(option));
         }
         let mut named = self.configuration.pools.iter().filter_map(settings::Pool::handler);
         if named.any(|name| !self.handlers.contains_key(name)) {
@@ -261,7 +278,12 @@ impl Embed {
         } else {
             Box::new(NoPrograms)
         };
-        let handler_registry = Arc::new(Registered(handlers));
+        let handler_registry: Arc<dyn HandlerRegistry> = Arc::new(Registered(handlers));
+        let live = Live {
+            fleet: Arc::clone(loops.fleet()),
+            handler_registry: Arc::clone(&handler_registry),
+            serving: Mutex::new(configuration.clone()),
+        };
         let common = Common {
             configuration,
             sockets,
@@ -272,7 +294,7 @@ impl Embed {
         };
         let shard_threads = loops.build(common).map_err(refused)?;
         let access = shard_threads.access();
-        Ok((shard_threads, (access, addresses, files)))
+        Ok((shard_threads, Started { access, addresses, files, live }))
     }
 }
 
@@ -282,7 +304,93 @@ impl fmt::Debug for Embed {
     }
 }
 
-type Started = (Access, Vec<(String, String)>, SocketFiles);
+/// Returns the option that an embedded data plane does not support.
+fn unsupported(configuration: &Configuration) -> Option<&'static str> {
+    let kernel = configuration.daemon.event;
+    if configuration.access_log.is_some() {
+        Some("`[access_log]`")
+    } else if !matches!(kernel, EventKernel::Auto | EventKernel::Epoll) {
+        Some("`event` of `[daemon]` other than \"epoll\"")
+    } else {
+        None
+    }
+}
+
+struct Started {
+    access: Access,
+    addresses: Vec<(String, String)>,
+    files: SocketFiles,
+    live: Live,
+}
+
+/// The parts of a running data plane that a reload needs.
+struct Live {
+    fleet: Arc<Fleet>,
+    handler_registry: Arc<dyn HandlerRegistry>,
+    /// The running configuration.
+    serving: Mutex<Configuration>,
+}
+
+impl fmt::Debug for Live {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Live").finish_non_exhaustive()
+    }
+}
+
+/// Why a reload was rejected. The running configuration is kept.
+#[derive(Debug)]
+pub enum ReloadError {
+    /// Every error in the text, with its location and a suggested fix.
+    Invalid(Diagnostics),
+    /// The options whose change needs a restart, or the option that cannot be built.
+    Rejected(Vec<Remark>),
+    /// The configuration uses an option that an embedded data plane does not support.
+    Unsupported(&'static str),
+    /// The data plane has ended or is about to end.
+    Ended,
+}
+
+impl fmt::Display for ReloadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid(diagnostics) => diagnostics.fmt(f),
+            Self::Rejected(remarks) => {
+                f.write_str("the reload was rejected: nothing changed")?;
+                remarks.iter().try_for_each(|Remark { path, message }| {
+                    write!(f, "\n`{}`: {message}", path.join("."))
+                })
+            }
+            Self::Unsupported(what) => EmbedError::Unsupported(what).fmt(f),
+            Self::Ended => f.write_str("the data plane is about to end"),
+        }
+    }
+}
+
+impl std::error::Error for ReloadError {}
+
+/// The result of a reload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reloaded {
+    /// The number of event loops that are busy, and will apply the configuration after this moment.
+    pub late: usize,
+    /// Changes whose effect may be unexpected.
+    pub warnings: Vec<String>,
+}
+
+/// The data plane was not ready in time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotReady {
+    /// What is missing, one sentence per pool.
+    pub missing: Vec<String>,
+}
+
+impl fmt::Display for NotReady {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the data plane is not ready: {}", self.missing.join("; "))
+    }
+}
+
+impl std::error::Error for NotReady {}
 
 /// A running data plane. Dropping it starts a drain and does not wait for the end.
 #[derive(Debug)]
@@ -290,6 +398,7 @@ pub struct Running {
     access: Access,
     addresses: Vec<(String, String)>,
     _files: SocketFiles,
+    live: Live,
     thread: Option<JoinHandle<DrainResult>>,
 }
 
@@ -300,6 +409,102 @@ impl Running {
     pub fn address(&self, listener: &str) -> Option<&str> {
         let mut addresses = self.addresses.iter();
         addresses.find(|(name, _)| name == listener).map(|(_, address)| address.as_str())
+    }
+
+    /// Waits until every event loop serves its listeners, and every pool has started its first workers: `min` of
+    /// `workers`. Servers are not waited for, because they are started by others. Connections are accepted before that,
+    /// and their requests wait in the queues of the pools.
+    ///
+    /// ```
+    /// # use roadstead::embed::Embed;
+    /// # use std::time::Duration;
+    /// # let text = "[listener.main]\nlisten = \"127.0.0.1:0\"\npool = \"echo\"\n[pool.echo]\nhandler = \"echo\"\n";
+    /// let server = Embed::from_text(text)?
+    ///     .answering("echo", || Ok(|request: &roadstead::embed::Request| request.body.clone().into()))
+    ///     .start()?;
+    /// server.ready(Duration::from_secs(10))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The time has passed, or the data plane has ended. The error states what is missing.
+    pub fn ready(&self, timeout: Duration) -> Result<(), NotReady> {
+        let begun = Instant::now();
+        let mut pause = Duration::from_millis(1);
+        loop {
+            let left = timeout.saturating_sub(begun.elapsed());
+            let missing = self.missing(left);
+            if missing.is_empty() {
+                return Ok(());
+            }
+            if left.is_zero() {
+                return Err(NotReady { missing });
+            }
+            std::thread::sleep(pause.min(left));
+            pause = (pause * 2).min(Duration::from_millis(50));
+        }
+    }
+
+    /// Returns what is missing until the data plane is ready. `wait` is the longest time to wait for an event loop.
+    fn missing(&self, wait: Duration) -> Vec<String> {
+        let (tell, told) = channel();
+        self.access.status(move |status| {
+            // The receiver may be gone.
+            let _ = tell.send(status);
+        });
+        let status = match told.recv_timeout(wait.max(Duration::from_millis(10))) {
+            Ok(status) => status,
+            Err(RecvTimeoutError::Timeout) => return vec!["an event loop does not answer".into()],
+            Err(RecvTimeoutError::Disconnected) => return vec!["it has ended".into()],
+        };
+        if status.draining {
+            return vec!["it is draining".into()];
+        }
+        let serving = self.live.serving();
+        let pools = serving.pools.iter().filter(|pool| pool.servers().is_none());
+        let missing = pools.filter_map(|pool| {
+            let seen = status.pools.iter().find(|seen| seen.name == pool.name)?;
+            let started = seen.workers.iter().filter(|worker| worker.state != "starting").count();
+            let min = pool.workers.min as usize;
+            let why = seen.down_reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+            (started < min).then(|| {
+                format!("pool `{}` has started {started} of {min} workers{why}", pool.name)
+            })
+        });
+        missing.collect()
+    }
+
+    /// Replaces the running configuration, as a reload of the daemon does: the new one is validated completely, and
+    /// then applied by all event loops or by none. Connections stay open. `docs/reference.md` states for each
+    /// option whether a reload changes it. Listeners and pools cannot be added or removed, and handlers stay those that
+    /// were registered.
+    ///
+    /// # Errors
+    /// The reload was rejected, and nothing has changed.
+    pub fn reload(&self, mut new: Configuration) -> Result<Reloaded, ReloadError> {
+        if let Some(option) = unsupported(&new) {
+            return Err(ReloadError::Unsupported(option));
+        }
+        let Live { fleet, handler_registry, .. } = &self.live;
+        let mut serving = self.live.serving();
+        let reloads = shard_reload::prepare(&serving, &mut new, fleet, handler_registry.as_ref())
+            .map_err(ReloadError::Rejected)?;
+        let Applied { late, mut warnings } =
+            shard_reload::apply(fleet, reloads).ok_or(ReloadError::Ended)?;
+        if let Err(error) = fleet.watch_names(&new) {
+            warnings.push(format!("names of servers are not looked up again: {error}"));
+        }
+        fleet.set_memory_max(new.daemon.memory_max.unwrap_or(usize::MAX));
+        *serving = new;
+        Ok(Reloaded { late, warnings })
+    }
+
+    /// Like [`Self::reload`], with a configuration in the syntax of a file.
+    ///
+    /// # Errors
+    /// The text has errors, or the reload was rejected. Nothing has changed.
+    pub fn reload_text(&self, text: &str) -> Result<Reloaded, ReloadError> {
+        self.reload(parse(text).map_err(ReloadError::Invalid)?)
     }
 
     /// Returns all metrics in the Prometheus text format.
@@ -341,6 +546,18 @@ impl Running {
             _ => Drained { cut: 0, unread: 0, panicked: true },
         }
     }
+}
+
+impl Live {
+    /// The value is consistent after every call, so a poisoned lock can be used after a panic elsewhere.
+    fn serving(&self) -> MutexGuard<'_, Configuration> {
+        self.serving.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn parse(text: &str) -> Result<Configuration, Diagnostics> {
+    let source = Source { name: "configuration".to_owned(), text: text.to_owned() };
+    settings::parse(&source, &|variable| std::env::var(variable).ok())
 }
 
 impl Drop for Running {
@@ -427,6 +644,32 @@ impl<S: FnMut(&Request) -> Bytes + Send> Handler for Answering<S> {
         for (place, request) in batch.requests.iter().enumerate() {
             let Bytes(reply) = (self.0)(request);
             outbox.answer(place, Outcome::Reply(reply));
+        }
+    }
+}
+
+/// A factory of handlers that are closures and answer with HTTP responses.
+struct OpeningHttp<F>(F);
+
+impl<F, S> Factory for OpeningHttp<F>
+where
+    F: Fn() -> Result<S, String> + Send + Sync,
+    S: FnMut(&Request) -> HttpResponse + Send + 'static,
+{
+    fn open(&self) -> Result<Box<dyn Handler>, HandlerError> {
+        match (self.0)() {
+            Ok(serve) => Ok(Box::new(Responding(serve))),
+            Err(why) => Err(HandlerError::Open(why.into())),
+        }
+    }
+}
+
+struct Responding<S>(S);
+
+impl<S: FnMut(&Request) -> HttpResponse + Send> Handler for Responding<S> {
+    fn serve(&mut self, batch: &Batch, outbox: &mut dyn Outbox, _stop: &Stop) {
+        for (place, request) in batch.requests.iter().enumerate() {
+            outbox.respond(place, (self.0)(request));
         }
     }
 }

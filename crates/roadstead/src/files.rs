@@ -6,7 +6,7 @@ use settings::{Configuration, Diagnostics, Remark, Sources};
 use crate::admin::admin_settings;
 #[cfg(feature = "databases")]
 use crate::handler_registry::{HandlerRegistryError, database_of};
-use crate::reload::remark;
+use crate::shard_reload::remark;
 
 /// Reads every secret and every response file that the configuration names.
 ///

@@ -72,6 +72,7 @@ pub mod record;
 mod reload;
 #[cfg(feature = "admin")]
 pub mod running;
+mod shard_reload;
 mod shards;
 #[cfg(feature = "daemon")]
 pub mod worker;

@@ -2,20 +2,17 @@
 //! all shards or by none.
 
 use std::path::PathBuf;
-use std::sync::mpsc::{RecvTimeoutError, channel, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use gateway::{BuildError, Fleet, HandlerRegistry, Reload, ShardMail};
+use gateway::{Fleet, HandlerRegistry, Reload};
 #[cfg(feature = "admin")]
 use serde_json::{Value, json};
-use settings::{Configuration, Diagnostics, Remark, Sources};
+use settings::{Configuration, Diagnostics, Sources};
 
 use crate::memory::memory_max;
+use crate::shard_reload::{self, Applied};
 use crate::{descriptors, error_log, exposure};
-
-/// How long to wait for the shards.
-const WAIT: Duration = Duration::from_secs(5);
 
 /// Reloads the configuration file of a daemon.
 pub(crate) struct Reloader {
@@ -91,7 +88,8 @@ impl Reloader {
             format!("{}\nthe reload was rejected: nothing changed\n", text.trim_end())
         };
         let (reloads, new) = self.prepare(serving).map_err(|why| rejected(why.to_string()))?;
-        let (late, warnings) = self.tell(reloads)?;
+        let Applied { late, warnings } =
+            shard_reload::apply(&self.fleet, reloads).ok_or("the daemon is about to end\n")?;
         if let Err(error) = self.fleet.watch_names(&new) {
             tracing::error!("names of servers are not looked up again: {error}");
         }
@@ -121,46 +119,10 @@ impl Reloader {
         serving: &Configuration,
     ) -> Result<(Vec<Reload>, Configuration), Diagnostics> {
         let (source, mut new) = self.read()?;
-        let fixed = settings::restart_required(serving, &new);
-        if !fixed.is_empty() {
-            return Err(settings::placed(&source, &fixed));
-        }
-        settings::in_order_of(serving, &mut new);
-        let reloads = Reload::prepare(serving, &new, &self.fleet, self.handler_registry.as_ref())
-            .map_err(|error| settings::placed(&source, &[remark(&error)]))?;
+        let registry = self.handler_registry.as_ref();
+        let reloads = shard_reload::prepare(serving, &mut new, &self.fleet, registry)
+            .map_err(|remarks| settings::placed(&source, &remarks))?;
         Ok((reloads, new))
-    }
-
-    /// Sends each shard its part, and waits until all have applied it. Returns the number of late shards, and the
-    /// warnings of the others. Late shards have received the mail, and apply it when they process it.
-    fn tell(&self, reloads: Vec<Reload>) -> Result<(usize, Vec<String>), String> {
-        let (told, answers) = channel();
-        let mut warnings = Vec::new();
-        let mut left = reloads.len();
-        for (shard, reload) in (0..).zip(reloads) {
-            let told = told.clone();
-            // The receiver may be gone.
-            let reply = Box::new(move |taken| told.send(taken).unwrap_or_default());
-            let reload = Box::new(reload);
-            self.fleet.mailbox(shard).post(ShardMail::Reload { reload, reply });
-        }
-        drop(told);
-        while left > 0 {
-            match answers.recv_timeout(WAIT) {
-                Ok(Some(said)) => {
-                    left -= 1;
-                    warnings.extend(said);
-                }
-                Ok(None) | Err(RecvTimeoutError::Disconnected) => {
-                    return Err("the daemon is about to end\n".to_owned());
-                }
-                Err(RecvTimeoutError::Timeout) => {
-                    tracing::warn!(left, "shards have not taken over the settings yet");
-                    break;
-                }
-            }
-        }
-        Ok((left, warnings))
     }
 
     /// Starts a thread that reloads when the returned function is called. Calls during a reload are merged into one.
@@ -176,25 +138,6 @@ impl Reloader {
         // A call that is already pending will read the current content of the file.
         Ok(move || order.try_send(()).unwrap_or_default())
     }
-}
-
-/// Returns a remark at the option that caused the error.
-pub(crate) fn remark(error: &BuildError) -> Remark {
-    let keys: &[&str] = match error {
-        BuildError::NoPool(pool) | BuildError::Handler { pool, .. } => &["pool", pool],
-        BuildError::Name { pool, .. } => &["pool", pool, "servers"],
-        BuildError::NoSecret(_) | BuildError::Unprotected(_) => &[],
-        BuildError::Servers(pool) => &["pool", pool, "servers"],
-        BuildError::NoSocket(listener) => &["listener", listener],
-        BuildError::Variable { pool, .. } => &["pool", pool, "env"],
-        BuildError::Fallback { pool, .. } => &["pool", pool, "fallback"],
-        BuildError::Reset { pool, .. } => &["pool", pool, "reset"],
-        BuildError::Cookie { pool, .. } => &["pool", pool, "sticky", "secret"],
-        BuildError::Route { listener, .. } => &["listener", listener],
-    };
-    let below: &[String] = if let BuildError::Route { place, .. } = error { place } else { &[] };
-    let path = keys.iter().map(|&key| key.to_owned()).chain(below.iter().cloned()).collect();
-    Remark { path, message: error.to_string() }
 }
 
 #[cfg(test)]
