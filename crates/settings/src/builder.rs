@@ -177,7 +177,7 @@ impl Builder {
         self
     }
 
-    /// Sets an option of another section by its whole name, such as `"daemon.drain"`.
+    /// Sets an option of another section by its whole name, such as `"daemon.drain_timeout"`.
     #[must_use]
     pub fn set(mut self, name: &str, value: impl Into<OptionValue>) -> Self {
         self.options.set(name, value);
@@ -425,7 +425,7 @@ mod tests {
     #[test]
     fn what_is_built_equals_the_file() {
         let built = Builder::new()
-            .set("daemon.drain", Duration::from_millis(1500))
+            .set("daemon.drain_timeout", Duration::from_millis(1500))
             .listener(
                 "web",
                 ListenerBuilder::http("127.0.0.1:0")
@@ -447,7 +447,7 @@ mod tests {
             .pool("c", PoolBuilder::servers(["127.0.0.1:1", "127.0.0.1:2"]));
         let text = r#"
             [daemon]
-            drain = "1500ms"
+            drain_timeout = "1500ms"
             [listener.web]
             listen = "127.0.0.1:0"
             protocol = "http"
