@@ -277,7 +277,24 @@ fn syntax(text: &str, error: &serde_json::Error) -> JsonError {
         .sum::<usize>();
     let early = usize::from(error.is_eof());
     let byte = (line_start + error.column() + early).clamp(1, text.len() + 1);
-    JsonError { reason: JsonReason::Syntax(reason.into()), byte }
+    JsonError { reason: JsonReason::Syntax(plain_reason(reason).into()), byte }
+}
+
+/// Replaces the terms of serde_json that describe the parser rather than the text.
+fn plain_reason(reason: &str) -> String {
+    if let Some(within) = reason.strip_prefix("EOF while parsing ") {
+        return format!("the text ends before the end of {within}");
+    }
+    let found = reason.strip_prefix("invalid type: ").and_then(|it| it.rsplit_once(", expected "));
+    if let Some((found, expected)) = found {
+        let found = if found == "sequence" { "an array" } else { found };
+        return format!("expected {expected}, not {found}");
+    }
+    match reason {
+        "expected ident" | "expected value" => "expected a JSON value".to_owned(),
+        "key must be a string" => "expected a name in double quotes".to_owned(),
+        _ => reason.to_owned(),
+    }
 }
 
 #[cfg(test)]

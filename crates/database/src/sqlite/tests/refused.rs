@@ -16,9 +16,9 @@ fn what_is_no_record_is_told_apart_from_a_row_that_lacks_something() {
     assert_eq!(
         serve(&mut place.handler(), bodies),
         [
-            "!record not a JSON record: expected value at byte 1",
-            "!record not a JSON record: EOF while parsing a value at byte 1",
-            "!record not a JSON record: invalid type: sequence, expected one JSON object at byte 1",
+            "!record not a JSON record: expected a JSON value at byte 1",
+            "!record not a JSON record: the text ends before the end of a value at byte 1",
+            "!record not a JSON record: expected one JSON object, not an array at byte 1",
             "!record not a JSON record: duplicate name `id` at byte 14",
             "!record not a JSON record: not UTF-8 at byte 17",
             "!row the record has no `path`",
