@@ -9,6 +9,7 @@ mod admin;
 mod affinity;
 mod balance;
 mod database_checks;
+mod database_warnings;
 mod dead_letter_tables;
 mod frames;
 mod health;
@@ -27,6 +28,7 @@ use crate::options::WorkerKind;
 use crate::options::{Group, Value};
 use crate::walk::Section;
 
+pub use database_warnings::database_warnings;
 pub use routes::shadowed;
 
 /// Adds a fault for every violated rule.

@@ -51,3 +51,14 @@ pub struct Configuration {
     /// Names of the environment variables whose values options have, except those of secrets.
     pub variables: BTreeSet<String>,
 }
+
+impl Configuration {
+    /// Returns how many listeners and pools there are, for messages: `1 listener, 2 pools`.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let counted =
+            |count: usize, what| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let (listeners, pools) = (self.listeners.len(), self.pools.len());
+        format!("{}, {}", counted(listeners, "listener"), counted(pools, "pool"))
+    }
+}

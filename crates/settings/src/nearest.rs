@@ -13,18 +13,23 @@ pub(crate) fn nearest<'a>(
     if word.len() > WORD_LENGTH_MAX {
         return None;
     }
-    let lower = word.to_lowercase().replace('-', "_");
+    let plain = |word: &str| word.to_lowercase().replace('-', "_");
+    let lower = plain(word);
+    let candidates: Vec<&str> = candidates.into_iter().collect();
     candidates
-        .into_iter()
-        .map(|candidate| {
-            let plain = candidate.to_lowercase().replace('-', "_");
-            (strsim::damerau_levenshtein(&lower, &plain), candidate)
-        })
+        .iter()
+        .map(|&candidate| (strsim::damerau_levenshtein(&lower, &plain(candidate)), candidate))
         .filter(|(distance, candidate)| {
             *distance <= (candidate.chars().count().max(word.chars().count()) / 3).max(1)
         })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
+        .or_else(|| {
+            // The first words of one name, perhaps in the plural.
+            let first = format!("{}_", lower.trim_end_matches(['s', '_']));
+            let mut longer = candidates.iter().filter(|it| plain(it).starts_with(&first));
+            longer.next().filter(|_| longer.next().is_none()).copied()
+        })
 }
 
 #[cfg(test)]
@@ -37,6 +42,16 @@ mod tests {
         assert_eq!(nearest("lisetn", words), Some("listen"));
         assert_eq!(nearest("frame-max", words), Some("frame_max"));
         assert_eq!(nearest("Pool", words), Some("pool"));
+    }
+
+    #[test]
+    fn the_first_words_of_one_name_find_it() {
+        let words = ["dead_letter_table", "retry_timeout", "http_path", "http_port"];
+        assert_eq!(nearest("dead_letters", words), Some("dead_letter_table"));
+        assert_eq!(nearest("dead-letter", words), Some("dead_letter_table"));
+        assert_eq!(nearest("http", words), None, "two names begin so");
+        assert_eq!(nearest("dead_le", words), None, "half a word");
+        assert_eq!(nearest("", words), None);
     }
 
     #[test]

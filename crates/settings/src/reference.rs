@@ -16,7 +16,8 @@ A duration is a text like `\"500ms\"`, `\"2s\"`, `\"5m\"`, `\"1h\"` or `\"2d\"`.
 `\"64KiB\"`, `\"1MiB\"` or `\"2GiB\"`. An address is a text like `\"127.0.0.1:7000\"`, `\"[::1]:7000\"`, `\":7000\"` (every
 address of the machine, IPv6 and IPv4), `\"localhost:7000\"`, `\"unix:/path\"` or
 `\"fd:NAME\"` (a listening socket that systemd, or another process that starts the daemon, passes under this name); port 0 lets the system choose. Names of listeners
-and pools are lower-case letters, digits, `_` and `-`, up to 64. Relative paths are relative to the daemon's working directory.
+and pools are lower-case letters, digits, `_` and `-`, up to 64. Relative paths are relative to the directory in which the daemon was
+started.
 Unknown options are errors.
 
 `include = \"conf.d/*.toml\"`, or a list of such paths, at the top of the file adds other files, in the order of their names. Paths are

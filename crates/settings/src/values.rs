@@ -102,7 +102,8 @@ pub(crate) fn key(text: &str) -> Result<Key, Bad> {
 /// The kinds of databases: the prefixes of their targets.
 const DATABASES: [&str; 3] = ["sqlite", "postgres", "mysql"];
 
-/// Parses `sqlite:PATH`, `postgres://USER@HOST:PORT/DATABASE` or `mysql://USER@HOST:PORT/DATABASE`.
+/// Parses `sqlite:PATH`, `postgres://USER@HOST:PORT/DATABASE` (or `postgresql://…`) or
+/// `mysql://USER@HOST:PORT/DATABASE`.
 pub(crate) fn target(text: &str) -> Result<Target, Bad> {
     if text.contains('\0') {
         return Err(Bad::because("contains a NUL"));
@@ -112,13 +113,15 @@ pub(crate) fn target(text: &str) -> Result<Target, Bad> {
             Err(Bad::because("has no path").suggestion("write \"sqlite:hits.db\""))
         }
         Some(("sqlite", path)) => Ok(Target::Sqlite(PathBuf::from(path))),
-        Some(("postgres", rest)) => server("postgres", rest, 5432).map(Target::Postgres),
+        Some(("postgres" | "postgresql", rest)) => {
+            server("postgres", rest, 5432).map(Target::Postgres)
+        }
         Some(("mysql", rest)) => server("mysql", rest, 3306).map(Target::Mysql),
         // The text may be a password, so only what cannot contain one is repeated.
         Some((scheme, rest)) if scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
             let bad = Bad::because(format!("has the unknown database `{scheme}`"));
             let known = match scheme {
-                "postgresql" | "pg" => Some("postgres"),
+                "pg" => Some("postgres"),
                 "mariadb" => Some("mysql"),
                 _ => crate::nearest::nearest(scheme, DATABASES),
             };
@@ -293,6 +296,7 @@ mod tests {
         };
         for (text, meant) in [
             ("postgres://me@db.example/hits", r#"Internet("db.example", 5432) me hits"#),
+            ("postgresql://me@db.example/hits", r#"Internet("db.example", 5432) me hits"#),
             ("mysql://me@10.0.0.1:3307/hits", r#"Internet("10.0.0.1", 3307) me hits"#),
             ("postgres://me@[::1]:1/hits", r#"Internet("::1", 1) me hits"#),
             ("postgres://me@[::1]/hits", r#"Internet("::1", 5432) me hits"#),

@@ -12,8 +12,8 @@ options! {
     /// A database as the worker of a pool.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Database of Database reload Restart {
-        /// Database to connect to: `sqlite:PATH`, `postgres://USER@HOST:PORT/DATABASE` or
-        /// `mysql://USER@HOST:PORT/DATABASE`. Append `?socket=/path` to use a Unix socket in place of host and port.
+        /// Database to connect to: `sqlite:PATH`, `postgres://USER@HOST:PORT/DATABASE` (`postgresql://` means the same)
+        /// or `mysql://USER@HOST:PORT/DATABASE`. Append `?socket=/path` to use a Unix socket in place of host and port.
         target("database"): Target as target;
         /// Password for the server: `env:NAME`, a variable of the daemon, or `file:PATH`.
         password: Option<Secret> as secret;
