@@ -57,6 +57,8 @@ pub enum DatabaseError {
         table: String,
         /// The columns of each key of the table.
         keys: Vec<String>,
+        /// The SQL that adds the key.
+        add: String,
     },
     /// The acknowledgement names a returned column of a type that cannot be decoded.
     Returned {
@@ -248,12 +250,12 @@ impl fmt::Display for DatabaseError {
             Self::NoColumn { column, table, columns } => {
                 write!(f, "no column `{column}` in table `{table}`; it has {}", listed(columns))
             }
-            Self::NoKey { key, table, keys } => {
+            Self::NoKey { key, table, keys, add } => {
                 write!(f, "table `{table}` has no unique key of exactly the columns ({key})")?;
                 if keys.is_empty() {
-                    f.write_str("; it has none")
+                    f.write_str("; it has none")?;
                 } else {
-                    write!(f, "; it has ({})", keys.join("), ("))
+                    write!(f, "; it has ({})", keys.join("), ("))?;
                 }
             }
             Self::Returned { column, of } => write!(

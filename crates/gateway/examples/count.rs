@@ -33,7 +33,7 @@ impl Factory for Acknowledging {
 }
 
 impl HandlerRegistry for Acknowledging {
-    fn factory(&self, _: &settings::Pool) -> Result<Arc<dyn Factory>, String> {
+    fn factory(&self, _: &settings::Pool) -> Result<Arc<dyn Factory>, gateway::FactoryError> {
         Ok(Arc::new(Self))
     }
 }

@@ -25,7 +25,7 @@ mod worker_properties;
 mod workers;
 
 pub(crate) use context::BuildContext;
-pub use context::HandlerRegistry;
+pub use context::{FactoryError, HandlerRegistry};
 pub use files::unread;
 pub(crate) use listener::listener;
 pub(crate) use member_shard::{member_shard, off_shard};

@@ -65,6 +65,8 @@ pub enum BuildError {
     Handler {
         /// The name of the pool.
         pool: String,
+        /// The configuration keys below the pool that lead to the option.
+        option: Vec<String>,
         /// The reason.
         why: String,
     },
@@ -90,7 +92,7 @@ impl fmt::Display for BuildError {
             Self::Reset { pool, why } => {
                 write!(f, "pool `{pool}`: `reset` is no request that gets a reply: {why}")
             }
-            Self::Handler { pool, why }
+            Self::Handler { pool, why, .. }
             | Self::Fallback { pool, why }
             | Self::Variable { pool, why }
             | Self::Cookie { pool, why } => {

@@ -38,7 +38,9 @@ mod shared_upstreams;
 pub use access::{Access, Answer, PoolAccess};
 pub use assembly::{Admission, Assembly};
 pub use backend::system::{ThreadSpawner, Threads};
-pub use build::{HandlerRegistry, metrics_for, read_secret_file, read_secret_text, unread};
+pub use build::{
+    FactoryError, HandlerRegistry, metrics_for, read_secret_file, read_secret_text, unread,
+};
 pub use drain::{DrainLimits, DrainResult};
 pub use engine::exchanges::moves_made;
 pub use engine::shard_message::ShardMessages;

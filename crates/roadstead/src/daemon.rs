@@ -16,7 +16,7 @@ use gateway::{Fleet, HandlerRegistry, ShardMail};
 use serde_json::{Map, Value, json};
 #[cfg(feature = "admin")]
 use settings::Address;
-use settings::{Configuration, EventKernel};
+use settings::{Configuration, EventKernel, Remark};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::access_log::AccessLog;
@@ -25,7 +25,7 @@ use crate::admin::admin_settings;
 use crate::binding::{BindError, SocketFiles, bind_all};
 use crate::handler_registry::Handlers;
 use crate::memory::memory_max;
-use crate::reload::Reloader;
+use crate::reload::{self, Reloader};
 use crate::shards::{self, Common, EventLoops, ShardThreads, ShardsError};
 use crate::{descriptors, error_log, exposure};
 
@@ -72,6 +72,15 @@ impl std::fmt::Display for DaemonError {
 }
 
 impl std::error::Error for DaemonError {}
+
+impl DaemonError {
+    /// Returns the error as a remark at the option that causes it, if an option of the file causes it.
+    #[must_use]
+    pub fn remark(&self) -> Option<Remark> {
+        let Self::Build(error) = self else { return None };
+        Some(reload::remark(error)).filter(|remark| !remark.path.is_empty())
+    }
+}
 
 /// Serves a configuration until a signal stops the daemon. SIGTERM and SIGINT drain; a second one stops immediately;
 /// SIGHUP reloads the `file` of the configuration. The exit code is 0, or 1 if requests were cut off or replies were

@@ -41,7 +41,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use event::Epoll;
-use gateway::{Access, Admission, BuildError, DrainResult, Fleet, HandlerRegistry, Lookup};
+use gateway::{
+    Access, Admission, BuildError, DrainResult, FactoryError, Fleet, HandlerRegistry, Lookup,
+};
 use settings::{EventKernel, Source};
 use spawn::Spawn;
 
@@ -678,13 +680,13 @@ impl<S: FnMut(&Request) -> HttpResponse + Send> Handler for Responding<S> {
 struct Registered(BTreeMap<String, Arc<dyn Factory>>);
 
 impl HandlerRegistry for Registered {
-    fn factory(&self, pool: &settings::Pool) -> Result<Arc<dyn Factory>, String> {
+    fn factory(&self, pool: &settings::Pool) -> Result<Arc<dyn Factory>, FactoryError> {
         let Some(name) = pool.handler() else {
-            return Err("only handlers and programs can be embedded".to_owned());
+            return Err("only handlers and programs can be embedded".to_owned().into());
         };
         self.0.get(name).cloned().ok_or_else(|| {
             let names: Vec<&str> = self.0.keys().map(String::as_str).collect();
-            format!("no handler `{name}` is registered; there are: {}", names.join(", "))
+            format!("no handler `{name}` is registered; there are: {}", names.join(", ")).into()
         })
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use database::mysql::{self, MysqlOptions};
 use database::postgres::{self, PostgresOptions};
 use database::sqlite::{self, SqliteOptions};
-use database::{DatabaseError, Host, Job, Server};
-use gateway::HandlerRegistry;
+use database::{About, DatabaseError, Host, Job, Server};
+use gateway::{FactoryError, HandlerRegistry};
 use settings::{
     Action, Affected, Database, DatabaseHost, Durability, InputFormat, OnConflict, OutputFormat,
     Pool, Secret, ServerTarget, Target, Tls, UnknownFields,
@@ -48,15 +48,52 @@ impl From<DatabaseError> for HandlerRegistryError {
     }
 }
 
+impl HandlerRegistryError {
+    /// Returns the keys below the pool that lead to the option that may have caused the error, as in
+    /// [`settings::Remark`]. `None`: the pool has no database.
+    #[must_use]
+    pub fn option(&self, pool: &Pool) -> Option<Vec<String>> {
+        let (option, byte) = match self {
+            Self::NoDatabase => return None,
+            Self::Secret(_) => (vec!["password"], None),
+            Self::Database(error) => (option_of(error, &pool.database()?.action), error.byte()),
+        };
+        let option = option.into_iter().map(str::to_owned);
+        Some(option.chain(byte.map(|byte| format!("@{byte}"))).collect())
+    }
+}
+
+/// Returns the options that may have caused an error.
+fn option_of<'e>(error: &'e DatabaseError, action: &Action) -> Vec<&'e str> {
+    match error.about() {
+        About::Database => vec!["database"],
+        About::Create => vec!["create"],
+        About::Insert => vec!["insert"],
+        About::Table => vec!["insert", "table"],
+        About::Column(name) => vec!["insert", "columns", name],
+        About::Statement => vec![match action {
+            Action::Insert(_) => "insert",
+            Action::Statement(_) => "statement",
+            Action::Query(_) => "query",
+        }],
+        About::Ack => vec!["ack"],
+        About::Dead => vec!["dead_letter_table"],
+    }
+}
+
 impl HandlerRegistry for Handlers {
-    fn factory(&self, pool: &Pool) -> Result<Arc<dyn exchange::Factory>, String> {
-        let database = database_of(pool).map_err(|error| error.to_string())?;
+    fn factory(&self, pool: &Pool) -> Result<Arc<dyn exchange::Factory>, FactoryError> {
+        let unusable = |error: HandlerRegistryError| FactoryError {
+            why: error.to_string(),
+            option: error.option(pool).unwrap_or_default(),
+        };
+        let database = database_of(pool).map_err(unusable)?;
         match database.check() {
             // The error may be temporary. The pool starts its handlers again until they succeed.
             Err(error) if error.is_for_now() => {
                 tracing::warn!(pool = pool.name, "{error}");
             }
-            checked => checked.map_err(|error| error.to_string())?,
+            checked => checked.map_err(|error| unusable(error.into()))?,
         }
         Ok(Arc::new(database))
     }

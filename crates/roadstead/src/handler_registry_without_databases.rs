@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gateway::HandlerRegistry;
+use gateway::{FactoryError, HandlerRegistry};
 use settings::Pool;
 
 /// Handlers for the databases of a configuration.
@@ -10,7 +10,7 @@ use settings::Pool;
 pub struct Handlers;
 
 impl HandlerRegistry for Handlers {
-    fn factory(&self, _: &Pool) -> Result<Arc<dyn exchange::Factory>, String> {
-        Err("this program was built without databases (the feature `databases`)".to_owned())
+    fn factory(&self, _: &Pool) -> Result<Arc<dyn exchange::Factory>, FactoryError> {
+        Err("this program was built without databases (the feature `databases`)".to_owned().into())
     }
 }

@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         Err(error) => return told(&error),
     };
     match cli.command {
-        Command::Serve { file } => serve(settings::load(&file), Some(&file)),
+        Command::Serve { file } => serve_file(&file),
         Command::Check {
             file,
             #[cfg(feature = "databases")]
@@ -122,7 +122,19 @@ fn run(configuration: Result<Configuration, Diagnostics>) -> ExitCode {
     serve(configuration, None)
 }
 
-fn serve(configuration: Result<Configuration, Diagnostics>, file: Option<&Path>) -> ExitCode {
+fn serve_file(file: &Path) -> ExitCode {
+    let source = match settings::source(file) {
+        Ok(source) => source,
+        Err(diagnostics) => return serve(Err(diagnostics), None),
+    };
+    let configuration = settings::parse(&source, &|variable| std::env::var(variable).ok());
+    serve(configuration, Some((file, &source)))
+}
+
+fn serve(
+    configuration: Result<Configuration, Diagnostics>,
+    file: Option<(&Path, &settings::Sources)>,
+) -> ExitCode {
     spawn::return_large_blocks();
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let coloured = std::io::stderr().is_terminal();
@@ -136,10 +148,17 @@ fn serve(configuration: Result<Configuration, Diagnostics>, file: Option<&Path>)
         Ok(configuration) => configuration,
         Err(diagnostics) => return refused(&diagnostics),
     };
-    match daemon::serve(configuration, file) {
+    let (path, source) = file.unzip();
+    match daemon::serve(configuration, path) {
         Ok(code) => code,
         Err(error) => {
-            print_error(&error);
+            match (error.remark(), source) {
+                (Some(remark), Some(source)) => {
+                    let placed = settings::placed(source, &[remark]).to_string();
+                    eprintln!("{}", error_log::masked(&placed));
+                }
+                _ => print_error(&error),
+            }
             ExitCode::FAILURE
         }
     }
@@ -158,10 +177,10 @@ fn check(file: &Path, connected: bool, admin: Option<&str>) -> ExitCode {
             let missing = missing::programs(&configuration);
             let as_root = exposure::checks_as_root(&configuration);
             let shadowed = settings::shadowed(&configuration);
-            warn(&source, &[shadowed, missing, as_root, database_remarks].concat());
-            let (listeners, pools) = (configuration.listeners.len(), configuration.pools.len());
-            let summary =
-                format!("{}: {listeners} listeners, {pools} pools, no errors\n", file.display());
+            let databases = settings::database_warnings(&configuration);
+            let remarks = [shadowed, databases, missing, as_root, database_remarks].concat();
+            warn(&source, &remarks);
+            let summary = format!("{}: {}, no errors\n", file.display(), configuration.summary());
             match compared(file, &configuration, admin) {
                 Ok(None) => print(&summary),
                 Ok(Some(told)) => print(&format!("{summary}{told}\n")),

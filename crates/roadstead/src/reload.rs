@@ -99,7 +99,7 @@ impl Reloader {
         let exposed = exposure::late_secrets(serving, &new);
         let as_root = exposure::checks_as_root(&new).into_iter().map(|remark| remark.message);
         let warnings = warnings.into_iter().chain(exposed).chain(as_root).collect::<Vec<_>>();
-        let (listeners, pools) = (new.listeners.len(), new.pools.len());
+        let summary = new.summary();
         *serving = new;
         let file = self.file.display();
         let force = match late {
@@ -110,7 +110,7 @@ impl Reloader {
         };
         let warnings = warnings.iter().map(|warning| format!("\nwarning: {warning}"));
         let warnings = warnings.collect::<String>();
-        Ok(format!("{file} {force}: {listeners} listeners, {pools} pools{warnings}"))
+        Ok(format!("{file} {force}: {summary}{warnings}"))
     }
 
     /// Reads the file and prepares what the shards apply.

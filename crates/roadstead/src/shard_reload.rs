@@ -82,7 +82,11 @@ pub(crate) fn remark(error: &BuildError) -> Remark {
         BuildError::Cookie { pool, .. } => &["pool", pool, "sticky", "secret"],
         BuildError::Route { listener, .. } => &["listener", listener],
     };
-    let below: &[String] = if let BuildError::Route { place, .. } = error { place } else { &[] };
+    let below: &[String] = match error {
+        BuildError::Route { place, .. } => place,
+        BuildError::Handler { option, .. } => option,
+        _ => &[],
+    };
     let path = keys.iter().map(|&key| key.to_owned()).chain(below.iter().cloned()).collect();
     Remark { path, message: error.to_string() }
 }

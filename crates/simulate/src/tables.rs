@@ -18,7 +18,7 @@ use crate::world::Shared;
 pub(crate) struct Tables(pub(crate) Shared);
 
 impl HandlerRegistry for Tables {
-    fn factory(&self, _pool: &settings::Pool) -> Result<Arc<dyn Factory>, String> {
+    fn factory(&self, _pool: &settings::Pool) -> Result<Arc<dyn Factory>, gateway::FactoryError> {
         Ok(Arc::new(Self(self.0.clone())))
     }
 }

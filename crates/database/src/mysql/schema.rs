@@ -357,7 +357,8 @@ pub(super) async fn check_key(
         }
         keys.push(parts.join(", "));
     }
-    Err(DatabaseError::NoKey { key: key.join(", "), table: table.to_owned(), keys })
+    let add = format!("alter table {} add unique ({})", table_sql(table), listed(key, '`'));
+    Err(DatabaseError::NoKey { key: key.join(", "), table: table.to_owned(), keys, add })
 }
 
 /// Returns the columns of a key, and which of them are counters.

@@ -300,7 +300,8 @@ async fn check_key(
     if keys.contains(&sorted.join(", ")) {
         return Ok(());
     }
-    Err(DatabaseError::NoKey { key: key.join(", "), table: table.to_owned(), keys })
+    let add = format!("alter table {named} add unique ({})", listed(key, '"'));
+    Err(DatabaseError::NoKey { key: key.join(", "), table: table.to_owned(), keys, add })
 }
 
 fn numbered(count: usize, letter: &str) -> Vec<String> {

@@ -30,8 +30,14 @@ impl Conflict {
         let keys = keys(connection, table)?;
         let Some((_, is_filled)) = keys.iter().find(|(columns, _)| same_names(columns, key)) else {
             let keys = keys.iter().map(|(columns, _)| columns.join(", ")).collect();
+            let add = format!(
+                "create unique index {} on {} ({})",
+                quoted(&format!("{table}_{}", key.join("_"))),
+                quoted(table),
+                sql::listed(key, '"')
+            );
             let (key, table) = (key.join(", "), table.clone());
-            return Ok(Err(DatabaseError::NoKey { key, table, keys }));
+            return Ok(Err(DatabaseError::NoKey { key, table, keys, add }));
         };
         let collations = collations(connection, table, key)?;
         Ok(Ok(Some(Self::new(table, columns, key, &collations, *is_filled))))

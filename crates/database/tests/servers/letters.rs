@@ -170,7 +170,7 @@ fn without_its_table_a_letter_is_lost_and_the_rows_are_not(place: &Place) {
     let error = place.options(keeping()).unwrap().check().unwrap_err();
     assert!(matches!(error, DatabaseError::Dead(..)), "{error}");
     let error = place.options(keeping()).unwrap().letters().map(drop).unwrap_err();
-    assert!(error.to_string().starts_with("the table `dead` of dead letters"), "{error}");
+    assert!(error.to_string().starts_with("the dead-letter table `dead`"), "{error}");
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn ask(to: SocketAddr, request: &[u8], least: usize, count: usize) {
 struct Rows;
 
 impl HandlerRegistry for Rows {
-    fn factory(&self, _: &settings::Pool) -> Result<Arc<dyn Factory>, String> {
+    fn factory(&self, _: &settings::Pool) -> Result<Arc<dyn Factory>, gateway::FactoryError> {
         Ok(Arc::new(Self))
     }
 }

@@ -19,8 +19,11 @@ use crate::{Plan, set_up, token};
 struct None;
 
 impl HandlerRegistry for None {
-    fn factory(&self, pool: &settings::Pool) -> Result<Arc<dyn exchange::Factory>, String> {
-        Err(format!("pool {} has no programs", pool.name))
+    fn factory(
+        &self,
+        pool: &settings::Pool,
+    ) -> Result<Arc<dyn exchange::Factory>, gateway::FactoryError> {
+        Err(format!("pool {} has no programs", pool.name).into())
     }
 }
 

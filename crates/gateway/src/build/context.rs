@@ -14,8 +14,23 @@ pub trait HandlerRegistry: Send + Sync {
     /// Returns the factory for the handlers of this pool.
     ///
     /// # Errors
-    /// If the handlers cannot be created, a sentence for the operator.
-    fn factory(&self, pool: &settings::Pool) -> Result<Arc<dyn exchange::Factory>, String>;
+    /// If the handlers cannot be created: why, and the option that causes it.
+    fn factory(&self, pool: &settings::Pool) -> Result<Arc<dyn exchange::Factory>, FactoryError>;
+}
+
+/// Why the handlers of a pool cannot be created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FactoryError {
+    /// A sentence for the operator.
+    pub why: String,
+    /// The configuration keys below the pool that lead to the option, as in [`settings::Remark`]. Empty: the pool.
+    pub option: Vec<String>,
+}
+
+impl From<String> for FactoryError {
+    fn from(why: String) -> Self {
+        Self { why, option: Vec::new() }
+    }
 }
 
 /// What is needed to build pools.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use settings::{Framing, Worker};
 
-use super::context::BuildContext;
+use super::context::{BuildContext, FactoryError};
 use super::worker_properties::WorkerProperties;
 use super::{program, servers, shape};
 use crate::error::BuildError;
@@ -31,8 +31,11 @@ pub(super) fn config(
     match pool.worker.clone() {
         Worker::Program(program) => program::program(*program, pool),
         Worker::Database(_) | Worker::Handler(_) => {
-            let why = |why| BuildError::Handler { pool: pool.name.clone(), why };
-            let factory = site.handler_registry.factory(pool).map_err(why)?;
+            let error = |FactoryError { why, option }| {
+                let pool = pool.name.clone();
+                BuildError::Handler { pool, option, why }
+            };
+            let factory = site.handler_registry.factory(pool).map_err(error)?;
             let shape = takes(&pool.worker);
             let workers =
                 WorkersConfig::Handlers(HandlerThreadsConfig { factory, deadline, shape });

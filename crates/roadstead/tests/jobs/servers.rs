@@ -108,6 +108,19 @@ fn check_names_what_is_missing_in_the_database_at_its_place_in_the_file() {
         );
         let (fine, said) = with("statement = \"insert into hit values (:id)\"");
         assert!(!fine && said.contains("hit") && said.contains("x.toml:10:"), "{said}");
+        // The SQL for a missing key; a daemon reports it with its place, too.
+        let keyed = "insert = { table = \"hits\", columns = [\"id\"], on_conflict = \"nothing\", key = [\"id\"] }";
+        let (_, checked) = with(keyed);
+        let mut serve = Command::new(BINARY);
+        serve.args(["serve", "x.toml"]).current_dir(folder.path());
+        let served = Daemon::start(&mut serve, folder.path()).err().expect("it does not start");
+        for said in [checked, served] {
+            let (before, add) = said.split_once("add it in the database: ").expect("the SQL");
+            assert!(before.contains("no unique key of exactly the columns (id)"), "{said}");
+            assert!(add.contains("x.toml:10:"), "{said}");
+            let add = add.lines().next().unwrap();
+            assert!(add.starts_with("alter table ") && add.contains(" add unique ("), "{add}");
+        }
     }
 }
 
@@ -196,6 +209,7 @@ fn dead_letters_are_listed_tried_again_and_dropped() {
         serve.args(["serve", "roadstead.toml"]).current_dir(folder.path());
         let said = Daemon::start(&mut serve, folder.path()).err().expect("it does not start");
         assert!(said.contains("the dead-letter table `dead`"), "{said}");
+        assert!(said.contains("--> roadstead.toml:"), "{said}");
     }
 }
 

@@ -128,8 +128,11 @@ impl Wake for Nobody {
 }
 
 impl HandlerRegistry for Nobody {
-    fn factory(&self, pool: &settings::Pool) -> Result<Arc<dyn exchange::Factory>, String> {
-        Err(format!("pool {} has no handlers", pool.name))
+    fn factory(
+        &self,
+        pool: &settings::Pool,
+    ) -> Result<Arc<dyn exchange::Factory>, gateway::FactoryError> {
+        Err(format!("pool {} has no handlers", pool.name).into())
     }
 }
 
