@@ -74,7 +74,8 @@ enum CtlCommand {
     Reload,
     /// List, retry or drop dead letters: rows that a database did not accept.
     ///
-    /// No daemon needs to run. Each command takes the configuration file, which names the database.
+    /// Each command takes the configuration file and connects to the database that it names. The daemon may run or be
+    /// stopped, and `--admin` is not used.
     #[cfg(feature = "databases")]
     #[command(subcommand)]
     Dead(DeadCommand),

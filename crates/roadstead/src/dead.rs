@@ -25,7 +25,7 @@ pub enum DeadCommand {
     /// Try to store the dead letters again
     ///
     /// Letters that are stored, or whose key is already in the table, are removed from the list. The last line counts
-    /// the letters that were stored, already there, refused and left.
+    /// the letters that were stored, already there, rejected and left. The exit code is 1 unless all are stored.
     Retry(Which),
     /// Delete dead letters
     Drop(Which),
@@ -66,8 +66,11 @@ pub fn main(command: &DeadCommand) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let is_meant =
-        |letter: &StoredLetter| which.number.is_empty() || which.number.contains(&letter.number);
+    let mut missing = which.number.clone();
+    let mut is_meant = |letter: &StoredLetter| {
+        missing.retain(|number| *number != letter.number);
+        which.number.is_empty() || which.number.contains(&letter.number)
+    };
     let done = match command {
         DeadCommand::Retry(_) => retry(&mut letters, is_meant),
         DeadCommand::List(_) | DeadCommand::Drop(_) => letters
@@ -77,7 +80,11 @@ pub fn main(command: &DeadCommand) -> ExitCode {
             })
             .map(|()| true),
     };
+    for number in done.iter().flat_map(|_| &missing) {
+        eprintln!("roadstead: there is no dead letter with the number {number}");
+    }
     match done {
+        Ok(true) if !missing.is_empty() => ExitCode::FAILURE,
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(Failed(text)) => {
@@ -107,7 +114,10 @@ impl Counts {
 }
 
 /// Tries to store the selected letters and prints the counts at the end. Returns `true` if all were stored.
-fn retry(letters: &mut Letters, is_meant: impl Fn(&StoredLetter) -> bool) -> Result<bool, Failed> {
+fn retry(
+    letters: &mut Letters,
+    mut is_meant: impl FnMut(&StoredLetter) -> bool,
+) -> Result<bool, Failed> {
     let mut counts = Counts::default();
     letters.each(|_, letter| {
         counts.all += u64::from(is_meant(&letter));
@@ -124,7 +134,7 @@ fn retry(letters: &mut Letters, is_meant: impl Fn(&StoredLetter) -> bool) -> Res
         let (what, why) = match &retried {
             Retried::Stored => ("stored", None),
             Retried::Present => ("already there", None),
-            Retried::Refused(why) => ("refused", Some(why)),
+            Retried::Refused(why) => ("rejected", Some(why)),
             Retried::Failed(why) => ("failed", Some(why)),
             Retried::Unknown(why) => ("unknown", Some(why)),
             Retried::Absent => {
@@ -150,7 +160,7 @@ fn retry(letters: &mut Letters, is_meant: impl Fn(&StoredLetter) -> bool) -> Res
     let Counts { stored, present, refused, .. } = counts;
     let left = counts.left();
     let present = if present > 0 { format!("{present} already there, ") } else { String::new() };
-    eprintln!("roadstead: {stored} stored, {present}{refused} refused, {left} left");
+    eprintln!("roadstead: {stored} stored, {present}{refused} rejected, {left} left");
     Ok(done.is_ok() && refused == 0 && left == 0)
 }
 

@@ -181,9 +181,13 @@ fn dead_letters_are_listed_tried_again_and_dropped() {
         assert!(listed.contains("much too long"), "{listed}");
         server.run("hits", "delete from hits");
         let (all, said) = dead(&["retry", "roadstead.toml"]);
-        assert!(!all && said.contains(" stored\n") && said.contains(" refused: "), "{said}");
+        assert!(!all && said.contains(" stored\n") && said.contains(" rejected: "), "{said}");
         assert_eq!(server.run("hits", "select id, path from hits"), ["1|/b"]);
         assert!(!dead(&["drop", "roadstead.toml"]).0, "it wants to hear which");
+        for what in ["list", "retry", "drop"] {
+            let (done, said) = dead(&[what, "--number", "99", "roadstead.toml"]);
+            assert!(!done && said.contains("no dead letter with the number 99"), "{what}: {said}");
+        }
         assert!(dead(&["drop", "--all", "roadstead.toml"]).0);
         assert_eq!(dead(&["list", "roadstead.toml"]).1, "");
         // Requests that are not rows are stored as dead letters, too.
@@ -214,7 +218,7 @@ fn dead_letters_are_listed_tried_again_and_dropped() {
 }
 
 #[test]
-fn a_retry_of_dead_letters_says_how_many_are_stored_refused_and_left() {
+fn a_retry_of_dead_letters_says_how_many_are_stored_rejected_and_left() {
     for kind in KINDS {
         let server = Server::start(kind, &[]);
         let target = server.database("hits");
@@ -256,8 +260,8 @@ fn a_retry_of_dead_letters_says_how_many_are_stored_refused_and_left() {
         let retry = || run(folder.path(), &["ctl", "dead", "retry", "roadstead.toml"]);
         let (all, said) = retry();
         assert!(!all, "{said}");
-        assert!(said.ends_with("roadstead: 1 stored, 1 refused, 4 left\n"), "{said}");
-        for expected in ["1 stored\n", "2 failed: unlucky", "3 refused: ", "stopped at 4: "] {
+        assert!(said.ends_with("roadstead: 1 stored, 1 rejected, 4 left\n"), "{said}");
+        for expected in ["1 stored\n", "2 failed: unlucky", "3 rejected: ", "stopped at 4: "] {
             assert!(said.contains(expected), "{expected}: {said}");
         }
         server.run(
@@ -265,10 +269,10 @@ fn a_retry_of_dead_letters_says_how_many_are_stored_refused_and_left() {
             if kind == Kind::Postgres { "drop trigger t on hits" } else { "drop trigger t" },
         );
         let (all, said) = retry();
-        assert!(!all && said.ends_with("roadstead: 4 stored, 1 refused, 0 left\n"), "{said}");
+        assert!(!all && said.ends_with("roadstead: 4 stored, 1 rejected, 0 left\n"), "{said}");
         server.run("hits", "alter table hits drop constraint c");
         let (all, said) = retry();
-        assert!(all && said.ends_with("roadstead: 1 stored, 0 refused, 0 left\n"), "{said}");
+        assert!(all && said.ends_with("roadstead: 1 stored, 0 rejected, 0 left\n"), "{said}");
         assert_eq!(server.run("hits", "select count(*) from hits"), ["6"], "{kind:?}");
     }
 }
@@ -287,7 +291,6 @@ fn a_server_that_is_not_there_at_start_is_waited_for() {
         );
         let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
         let mut client = daemon.connect();
-        // The request is rejected immediately or after its wait in the queue, but never without a reply.
         let refused = client.ask("{\"id\":1}");
         assert!(refused.starts_with('!') && !refused.starts_with("!unknown"), "{refused}");
         server.restart();
