@@ -83,6 +83,8 @@ pub(crate) struct Handlers {
     /// The form in which the handlers accept HTTP requests.
     shape: RequestShape,
     live: ByWorker<Option<Serving>>,
+    /// Why the last handler could not be opened, until one is opened.
+    open_error: Option<Arc<str>>,
 }
 
 impl Handlers {
@@ -95,6 +97,7 @@ impl Handlers {
             deadline,
             shape,
             live: ByWorker::default(),
+            open_error: None,
         }
     }
 
@@ -296,14 +299,25 @@ impl Handlers {
         report: HandlerReport,
         events: &mut Vec<BackendEvent>,
     ) {
+        let open_error = match &report {
+            HandlerReport::Started => self.open_error.take(),
+            HandlerReport::OpenFailed(why) => self.open_error.replace(Arc::clone(why)),
+            _ => None,
+        };
         let Some(serving) = self.find(worker) else { return };
         match report {
             HandlerReport::Started => {
                 serving.opened = true;
+                if open_error.is_some() {
+                    tracing::info!(worker = serving.name, "opened, after earlier attempts failed");
+                }
                 events.push(BackendEvent::Started { worker });
             }
             HandlerReport::OpenFailed(why) => {
-                tracing::warn!(worker = serving.name, "cannot be opened: {why}");
+                // It is tried again and again: the same reason is logged once.
+                if open_error.as_ref() != Some(&why) {
+                    tracing::warn!(worker = serving.name, "cannot be opened: {why}");
+                }
                 *self.live.at(worker) = None;
                 events.push(BackendEvent::StartFailed { worker });
             }

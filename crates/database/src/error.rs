@@ -257,6 +257,7 @@ impl fmt::Display for DatabaseError {
                 } else {
                     write!(f, "; it has ({})", keys.join("), ("))?;
                 }
+                write!(f, "; add it in the database: {add}")
             }
             Self::Returned { column, of } => write!(
                 f,
@@ -264,7 +265,7 @@ impl fmt::Display for DatabaseError {
                  `{column}::text`"
             ),
             Self::Unreachable(server, text) => write!(f, "{server} cannot be reached: {text}"),
-            Self::Denied(server, text) => write!(f, "{server} does not let us in: {text}"),
+            Self::Denied(server, text) => write!(f, "{server} denies access: {text}"),
             Self::Unset { column, table } => write!(
                 f,
                 "column `{column}` of table `{table}` must have a value and is not inserted; add it \

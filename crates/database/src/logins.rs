@@ -148,14 +148,14 @@ impl Logins {
         let Some(failing) = self.lock().take() else { return };
         let Failing { since, logins, .. } = failing;
         let after = since.elapsed();
-        tracing::warn!(database, logins, ?after, "the database was opened anew");
+        tracing::warn!(database, logins, ?after, "the connection to the database works again");
     }
 
     /// Records that a connection works on which the server answered with an error: the error concerned a row. The
     /// back-off is reset.
     pub(crate) fn cleared(&self, database: &str) {
         if self.lock().take().is_some() {
-            tracing::info!(database, "rows are stored on the same connection");
+            tracing::info!(database, "the database stores rows again, on the same connection");
         }
     }
 }

@@ -11,11 +11,8 @@ use engine::pool_config::PoolConfig;
 
 /// The maximum number of workers that are started in one step of growth.
 const GROW_STEP_MAX: u32 = 16;
-/// The first and the maximum pause after a worker that ended too soon.
+/// The first pause after a worker that ended too soon.
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
-const BACKOFF_MAX: Duration = Duration::from_secs(30);
-/// The number of consecutive workers that may end too soon before requests are rejected immediately.
-const BACKOFF_OPEN_AFTER: u32 = 5;
 
 /// Builds a pool that this shard owns, and its workers.
 pub(crate) fn pool(
@@ -26,7 +23,7 @@ pub(crate) fn pool(
     let takes = workers::takes(&pool.worker);
     let (workers_plan, properties) = workers::config(&pool, site)?;
     let is_tagged = pool.program().is_some_and(program::is_tagged);
-    let WorkerProperties { slots, settle, recycle, own, members } = properties;
+    let WorkerProperties { slots, settle, starts, recycle, own, members } = properties;
     let settings::Pool {
         name,
         worker: _,
@@ -60,9 +57,9 @@ pub(crate) fn pool(
         },
         backoff: pool::BackoffSettings {
             first: BACKOFF_FIRST,
-            max: BACKOFF_MAX,
+            max: starts.pause_max,
             settle,
-            open_after: BACKOFF_OPEN_AFTER,
+            open_after: starts.open_after,
         },
         recycle,
         members,

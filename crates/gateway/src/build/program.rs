@@ -9,7 +9,7 @@ use exchange::ByWorker;
 use settings::Idempotent;
 
 use super::context::unless_zero;
-use super::worker_properties::WorkerProperties;
+use super::worker_properties::{FailedStarts, WorkerProperties};
 use super::{launch, servers};
 use crate::error::BuildError;
 use backend::programs::{ProgramConfig, ProgramTimeouts, ReplyStreamConfig};
@@ -111,7 +111,15 @@ pub(super) fn program(
     } else {
         WorkersConfig::Programs(program)
     };
-    Ok((workers, WorkerProperties { slots: pipeline, settle, recycle, own, members: Vec::new() }))
+    let properties = WorkerProperties {
+        slots: pipeline,
+        settle,
+        starts: FailedStarts::REJECT,
+        recycle,
+        own,
+        members: Vec::new(),
+    };
+    Ok((workers, properties))
 }
 
 /// Returns the environment of the programs of a pool, including the variables of the daemon that are passed explicitly.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use settings::{Framing, Worker};
 
 use super::context::{BuildContext, FactoryError};
-use super::worker_properties::WorkerProperties;
+use super::worker_properties::{FailedStarts, WorkerProperties};
 use super::{program, servers, shape};
 use crate::error::BuildError;
 use backend::handler_threads::HandlerThreadsConfig;
@@ -26,7 +26,8 @@ pub(super) fn config(
     let deadline = pool.response_timeout;
     let properties = |slots, settle| {
         let recycle = pool::RecycleSettings::default();
-        WorkerProperties { slots, settle, recycle, own: None, members: Vec::new() }
+        let starts = FailedStarts::REJECT;
+        WorkerProperties { slots, settle, starts, recycle, own: None, members: Vec::new() }
     };
     match pool.worker.clone() {
         Worker::Program(program) => program::program(*program, pool),
@@ -39,7 +40,11 @@ pub(super) fn config(
             let shape = takes(&pool.worker);
             let workers =
                 WorkersConfig::Handlers(HandlerThreadsConfig { factory, deadline, shape });
-            Ok((workers, properties(1, HANDLER_SETTLE)))
+            let starts = match pool.worker {
+                Worker::Database(_) => FailedStarts::WAIT,
+                _ => FailedStarts::REJECT,
+            };
+            Ok((workers, WorkerProperties { starts, ..properties(1, HANDLER_SETTLE) }))
         }
         Worker::Servers(servers) => {
             let members = servers.servers.iter().map(servers::member).collect();

@@ -62,7 +62,8 @@ fn an_sqlite_file_that_is_moved_away_or_replaced_loses_nothing() {
     for round in 0..count {
         until_more(&daemon, 100);
         let old = folder.path().join(format!("old{round}.db"));
-        let opened = read_log(folder.path()).matches("opened anew").count();
+        let opened =
+            read_log(folder.path()).matches("connection to the database works again").count();
         let new = beside(&file, ".new");
         if round % 2 == 1 {
             Connection::open(&new).unwrap().execute_batch(TABLE).unwrap();
@@ -77,7 +78,8 @@ fn an_sqlite_file_that_is_moved_away_or_replaced_loses_nothing() {
         }
         files.push(old);
         until("the path is opened again", || {
-            read_log(folder.path()).matches("opened anew").count() > opened
+            read_log(folder.path()).matches("connection to the database works again").count()
+                > opened
         });
         until_more(&daemon, 1);
     }

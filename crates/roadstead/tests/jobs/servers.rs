@@ -292,7 +292,7 @@ fn a_server_that_is_not_there_at_start_is_waited_for() {
         let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
         let mut client = daemon.connect();
         let refused = client.ask("{\"id\":1}");
-        assert!(refused.starts_with('!') && !refused.starts_with("!unknown"), "{refused}");
+        assert!(refused.starts_with("!waited "), "{refused}");
         server.restart();
         let mut id = 1;
         until("rows are stored", || {
@@ -300,6 +300,39 @@ fn a_server_that_is_not_there_at_start_is_waited_for() {
             client.ask(&format!("{{\"id\":{id}}}")) == format!("ok {id}")
         });
         assert_eq!(server.run("hits", "select id from hits"), [id.to_string()], "{kind:?}");
+        assert!(daemon.stop().success());
+    }
+}
+
+#[test]
+fn a_row_waits_in_the_queue_for_a_server_that_is_not_there_at_start() {
+    for kind in KINDS {
+        let mut server = Server::start(kind, &[]);
+        let target = server.database("hits");
+        server.run("hits", "create table hits (id bigint)");
+        server.kill();
+        let folder = folder();
+        let pool = format!(
+            "database = \"{target}\"\ninsert = {{ table = \"hits\", columns = [\"id\"] }}\n\
+             ack = \"ok {{id}}\"\nqueue = {{ timeout = \"1m\" }}\n"
+        );
+        let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
+        let mut client = daemon.connect();
+        client.send("{\"id\":1}\n");
+        // More than five handlers in a row fail to open, and the row still waits.
+        let failed = || daemon.metric("roadstead_worker_start_failures_total", &[]);
+        until("handlers fail", || failed() > 7);
+        assert_eq!(daemon.status()["pools"][0]["queued"], 1, "{kind:?}");
+        assert_eq!(daemon.status()["pools"][0]["down"], false, "{kind:?}");
+        server.restart();
+        client.finish();
+        assert_eq!(client.rest(), ["ok 1"], "{kind:?}");
+        let log = read_log(folder.path());
+        assert!(
+            log.matches("cannot be opened").count() < 5,
+            "the same reason is logged once: {log}"
+        );
+        assert!(log.contains("opened, after earlier attempts failed"), "{log}");
         assert!(daemon.stop().success());
     }
 }

@@ -109,6 +109,23 @@ fn the_circuit_opens_after_five_failures_and_refuses_at_once() {
 }
 
 #[test]
+fn a_circuit_that_never_opens_keeps_requests_until_they_have_waited_too_long() {
+    let backoff = BackoffSettings { open_after: u32::MAX, max: ms(200), ..BACKOFF };
+    let mut yard = Yard::new(Settings { backoff, ..fixed(1) });
+    yard.requests(0..3);
+    for failures in 1..20 {
+        let worker = yard.started.pop().unwrap();
+        yard.start_failed(worker);
+        assert!(!yard.pool.status().open && yard.refused.is_empty(), "{failures}");
+        yard.wait();
+    }
+    yard.start_all();
+    assert_eq!(yard.numbers(), [0]);
+    yard.pass(Duration::from_secs(5));
+    assert_eq!(yard.refused, [1, 2].map(|number| (number, Cause::Waited)));
+}
+
+#[test]
 fn an_open_circuit_is_probed_by_one_worker_at_a_time_and_closes_when_it_starts() {
     let mut yard = Yard::new(Settings { backoff: BACKOFF, ..fixed(8) });
     for worker in std::mem::take(&mut yard.started) {
