@@ -78,7 +78,7 @@ impl DaemonError {
     #[must_use]
     pub fn remark(&self) -> Option<Remark> {
         let Self::Build(error) = self else { return None };
-        Some(reload::remark(error)).filter(|remark| !remark.path.is_empty())
+        Some(crate::shard_reload::remark(error)).filter(|remark| !remark.path.is_empty())
     }
 }
 

@@ -14,7 +14,7 @@ pub fn page() -> String {
          They are stable.\n\n\
          A client of a `lines` listener reads, for a request that was not answered:\n\n\
          | verdict | `reply = \"plain\"` | `reply = \"status\"` | what it means |\n|---|---|---|---|\n\
-         | refused | `!CODE text` | `!CODE text` | decided before anything took effect: it may be sent again |\n\
+         | refused | `!CODE text` | `!CODE text` | decided before anything took effect; whether sending it again helps depends on the code ([below](#which-requests-to-send-again)) |\n\
          | failed | `!failed CODE text` | `-CODE text` | tried, and it did not take effect |\n\
          | unknown | `!unknown CODE text` | `-CODE text` | it may or may not have taken effect |\n\n\
          The default, `auto`, is `status` on `len1`, `len2`, `len4` and `netstring`, and `plain` elsewhere; on `raw` a request that was\n\
@@ -52,7 +52,8 @@ fn json_rpc_code(cause: Cause) -> String {
 
 const EXAMPLE: &str = "\n`left` endings are only counted: nobody is there to read them, and 499 stands in the access log alone.\n\n\
     Of programs, `down` takes five in a row that failed to start. A program that ends after it was given a request, or is killed\n\
-    for what it did with one, has started: its requests end as `died`, `reply`, `garbled` or `deadline` ([rule](guides/programs.md#what-happens-when-a-program-fails)).\n\n\
+    for what it did with one, has started: its requests end as `died`, `reply`, `garbled` or `deadline` ([rule](guides/programs.md#what-happens-when-a-program-fails)).\n\
+    A database that cannot be reached does not make its pool `down`: requests wait in the queue, and end as `waited` after `queue.timeout`.\n\n\
     Over HTTP the body of the answer is `CODE: ` and its meaning, or what was wrong with the record or row, and `Retry-After: 1` goes with 429 and 503. Other bodies:\n\n\
     - A request that breaks a rule of HTTP (400, 413, 414, 417, 431, 501, 505) has the status of its [reason](http1.md), and the body `REASON: ` and a sentence, for example `body-too-long: …`. Its cause is\n\
     \x20 `malformed`, also with 413 and 431; `toolong` stands for frames only.\n\
@@ -65,11 +66,19 @@ const EXAMPLE: &str = "\n`left` endings are only counted: nobody is there to rea
     The reply to a query begins when it is whole or larger than 1 MiB. Up to there, more than `rows_max` or `reply_max`, and any other error, is the answer of this table.\n\
     Behind that a reply is cut off where it breaks a limit: HTTP closes the connection before the end of the body (in HTTP/1.0 by a reset), so that no client takes it for whole; in\n\
     lines and frames `!failed rows …` stands in place of the `\\.` that ends the rows.\n\n\
-    A client in a few lines of Python that sends again what was refused, and nothing else:\n\n\
+    ## Which requests to send again\n\n\
+    A request that is refused for its own content is refused again: correct it first. Any other refused request, and one that failed with `database` or `unreached`,\n\
+    may be sent again after a pause. In Python, for a client of a `lines` listener:\n\n\
     ```python\n\
+    WRONG = {\"!row\", \"!record\", \"!ignored\", \"!norow\", \"!toolong\", \"!malformed\", \"!nomethod\", \"!noroute\",\n\
+    \x20        \"!nopool\", \"!denied\", \"!unauthorized\"}\n\n\
     def outcome(line):\n\
-    \x20   if line.startswith(\"!unknown \"): return \"unknown\"   # look before you send it again\n\
-    \x20   if line.startswith(\"!failed \"):  return \"failed\"    # it did not happen\n\
-    \x20   if line.startswith(\"!\"):         return \"refused\"   # nothing happened: send it again later\n\
+    \x20   code = line.split(\" \", 1)[0]\n\
+    \x20   if code == \"!unknown\":   return \"unknown\"    # it may have happened: look before you send it again\n\
+    \x20   if line.startswith(\"!failed rows \"): return \"rejected\"\n\
+    \x20   if code == \"!failed\":    return \"failed\"     # it did not happen: send it again later\n\
+    \x20   if code in WRONG:        return \"rejected\"   # do not send it again unchanged\n\
+    \x20   if code.startswith(\"!\"): return \"refused\"    # nothing happened: send it again later\n\
     \x20   return \"answered\"\n\
-    ```\n";
+    ```\n\n\
+    Of a program whose pool has a `then`, the words behind `!` are its own: whether to send the line again is what they say.\n";

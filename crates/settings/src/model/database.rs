@@ -56,15 +56,17 @@ options! {
         /// Maximum time to wait for a lock that another process holds.
         lock_timeout: Duration as time_or_zero = "5s";
         /// How long a row that a server is known not to have stored is retried, from the first failure or, for a row
-        /// that is received later, from its receipt. If only some rows fail, because of a trigger or the server of a
-        /// foreign table for example, these rows are retried for at most one second.
+        /// that is received later, from its receipt. This applies to the batches that workers have taken: a row in the
+        /// queue waits for `queue.timeout`. To survive an outage of N seconds, set both to more than N, and
+        /// `response_timeout` to more than `retry_timeout` plus `lock_timeout`. If only some rows fail, because of a
+        /// trigger or the server of a foreign table for example, these rows are retried for at most one second.
         retry_timeout: Duration as time_or_off = "10s";
         /// Whether rows whose COMMIT was lost are sent again if their `key` prevents a second insert. Set `false` if
         /// rows are deleted from the table or moved, as from a queue: a row that was stored and then deleted would be
         /// stored again. With `false` such rows end as `commit` (unknown).
         resend: bool as switch = "true";
-        /// Table for rows that the database does not accept. It is created if it is missing. Each pool needs its own
-        /// table.
+        /// Table for rows that the database does not accept, and for requests that are not records. It is created if it
+        /// is missing. Each pool needs its own table.
         dead_letter_table: Option<String> as name;
         /// Whether the log contains the details of errors (DETAIL, HINT and CONTEXT of PostgreSQL, the whole message of
         /// MySQL). They may show values of other columns and rows. Clients get the primary message and the code in any
