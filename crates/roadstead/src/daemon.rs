@@ -25,7 +25,7 @@ use crate::admin::admin_settings;
 use crate::binding::{BindError, SocketFiles, bind_all};
 use crate::handler_registry::Handlers;
 use crate::memory::memory_max;
-use crate::reload::{self, Reloader};
+use crate::reload::Reloader;
 use crate::shards::{self, Common, EventLoops, ShardThreads, ShardsError};
 use crate::{descriptors, error_log, exposure};
 
