@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::{HttpResponse, Outcome, Request, Slice};
+use crate::{Outcome, Request, Response, Slice};
 
 /// The requests in one slot.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ pub trait Outbox {
 
     /// Ends request `index` of the batch with an HTTP response, which follows the parts that were sent before. Never
     /// blocks. A client that does not use HTTP receives only the body.
-    fn respond(&mut self, index: usize, response: HttpResponse) {
+    fn respond(&mut self, index: usize, response: Response) {
         self.answer(index, Outcome::Reply(response.body));
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use crate::{HttpHead, RequestId, Slice};
+use crate::{Head, RequestId, Slice};
 
 /// The origin of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,13 +63,13 @@ pub struct Request {
     pub at_us: i64,
     /// The head of an HTTP request; `None` for any other request. The body of an HTTP request is complete and has no
     /// transfer coding.
-    pub head: Option<Box<HttpHead>>,
+    pub head: Option<Box<Head>>,
 }
 
 impl Request {
     /// The head of an HTTP request; `None` for any other request.
     #[must_use]
-    pub fn head(&self) -> Option<&HttpHead> {
+    pub fn head(&self) -> Option<&Head> {
         self.head.as_deref()
     }
 }

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use block::CountedBytes;
-use exchange::{HttpHead, Peer};
+use exchange::{Head, Peer};
 use fields::Lookup;
 use wire::http1::{Found, Limits, Method, Refusal, RequestHead, object};
 
@@ -159,9 +159,9 @@ impl HttpRequest {
     }
 
     /// The head of the request, for a handler.
-    pub fn plain_head(&self) -> HttpHead {
+    pub fn plain_head(&self) -> Head {
         let head = self.head();
-        let mut plain = HttpHead::new(head.method_bytes(), self.target());
+        let mut plain = Head::new(head.method_bytes(), self.target());
         for field in head.fields.fields() {
             if let Some(value) = field.value.bytes() {
                 plain.push(field.name, value);

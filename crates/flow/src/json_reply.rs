@@ -1,6 +1,6 @@
 //! Conversion of replies of workers that do not speak HTTP into HTTP replies.
 
-use exchange::{HttpResponse, Slice};
+use exchange::{Response, Slice};
 use wire::http1::{Method, Refusal, object, response};
 
 use crate::reply_head::BoxedReplyHead;
@@ -57,7 +57,7 @@ impl JsonReply {
     ///
     /// # Errors
     /// When the response contains a status, a field or a value that a worker must not send.
-    pub fn response(self, response: HttpResponse) -> Result<Read, Refusal> {
+    pub fn response(self, response: Response) -> Result<Read, Refusal> {
         let (head, body) = response::read(response, self.method)?;
         Ok(Read::Reply(BoxedReplyHead::new(head), body))
     }

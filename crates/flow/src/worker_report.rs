@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use exchange::{Batch, HttpResponse, Outcome, PoolId, Slice, WorkerId};
+use exchange::{Batch, Outcome, PoolId, Response, Slice, WorkerId};
 
 /// A report of a handler thread.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub enum HandlerReport {
     /// Outcomes before the end of the batch, by their index in it.
     Answers(Vec<(usize, Outcome)>),
     /// HTTP responses, by their index in the batch.
-    Responses(Vec<(usize, HttpResponse)>),
+    Responses(Vec<(usize, Response)>),
     /// The batch is done. Requests without an outcome remain unanswered.
     Served {
         /// The last outcomes, by their index in the batch.

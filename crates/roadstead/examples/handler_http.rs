@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use roadstead::embed::{
-    Configuration, Embed, HttpHead, HttpResponse, ListenerBuilder, PoolBuilder, Request,
+    Configuration, Embed, Head, ListenerBuilder, PoolBuilder, Request, Response,
 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -27,23 +27,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 }
 
-fn respond(request: &Request) -> HttpResponse {
-    let Some(head) = request.head() else { return HttpResponse::new(500) };
+fn respond(request: &Request) -> Response {
+    let Some(head) = request.head() else { return Response::new(500) };
     match (head.method(), head.path()) {
         ("GET" | "HEAD", b"/hello") => hello(head),
-        ("POST", b"/length") => {
-            HttpResponse::new(200).body(format!("{} bytes\n", request.body.len()))
-        }
-        (_, b"/length") => HttpResponse::new(405).header("Allow", "POST"),
-        _ => HttpResponse::new(404).body("there are /hello and /length\n"),
+        ("POST", b"/length") => Response::new(200).body(format!("{} bytes\n", request.body.len())),
+        (_, b"/length") => Response::new(405).header("Allow", "POST"),
+        _ => Response::new(404).body("there are /hello and /length\n"),
     }
 }
 
-fn hello(head: &HttpHead) -> HttpResponse {
+fn hello(head: &Head) -> Response {
     let query = String::from_utf8_lossy(head.query().unwrap_or_default());
     let name = query.strip_prefix("name=").unwrap_or("stranger");
     let agent = head.header("User-Agent").map(String::from_utf8_lossy).unwrap_or_default();
-    HttpResponse::new(200)
+    Response::new(200)
         .header("Cache-Control", "no-store")
         .body(format!("hello, {name}, with {agent}\n"))
 }

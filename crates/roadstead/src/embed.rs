@@ -29,7 +29,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
@@ -41,69 +40,29 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use event::Epoll;
-use gateway::{
-    Access, Admission, BuildError, DrainResult, FactoryError, Fleet, HandlerRegistry, Lookup,
-};
+use gateway::{Access, Admission, DrainResult, FactoryError, Fleet, HandlerRegistry, Lookup};
 use settings::{EventKernel, Source};
 use spawn::Spawn;
 
-use crate::binding::{BindError, SocketFiles, bind_all};
+use crate::binding::{SocketFiles, bind_all};
 use crate::shard_reload::{self, Applied};
 use crate::shards::{self, Common, EventLoops, ShardThreads, ShardsError};
 
+mod closures;
+mod error;
+
+pub use closures::{Bytes, text};
+use closures::{Opening, OpeningHttp};
+pub use error::{EmbedError, NotReady, ReloadError};
 pub use exchange::{
-    Batch, Cause, Factory, Handler, HandlerError, HttpHead, HttpResponse, Outbox, Outcome, Peer,
-    Phase, Request, Slice, Stop,
+    Batch, Cause, Factory, Handler, HandlerError, Head, Outbox, Outcome, Peer, Phase, Request,
+    Response, Slice, Stop,
 };
 pub use gateway::{Answer, ListenerStatus, PoolStatus, Status, Verdict, WorkerStatus};
 pub use settings::{
     Builder, Configuration, Diagnostics, HostName, ListenerBuilder, OptionValue, PoolBuilder,
     Remark, RouteBuilder,
 };
-
-/// Why the data plane could not start.
-#[derive(Debug)]
-pub enum EmbedError {
-    /// A listener has no socket.
-    Bind(BindError),
-    /// The workers of a pool cannot be created.
-    Build(BuildError),
-    /// Programs cannot be started, because [`Embed::init`] was not called first in `main`.
-    Programs(spawn::SpawnError),
-    /// The configuration uses an option that an embedded data plane does not support.
-    Unsupported(&'static str),
-    /// No pool uses this registered handler.
-    UnusedHandler(String),
-    /// A handler cannot be opened.
-    Handler {
-        /// The name of the handler.
-        name: String,
-        /// The cause.
-        why: String,
-    },
-    /// The system could not create a thread or the event loop.
-    System(io::Error),
-}
-
-impl fmt::Display for EmbedError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bind(error) => error.fmt(f),
-            Self::Build(error) => error.fmt(f),
-            Self::Programs(error) => write!(f, "no program can be started: {error}"),
-            Self::Unsupported(what) => {
-                write!(f, "{what} is not supported by an embedded data plane; remove it")
-            }
-            Self::UnusedHandler(name) => {
-                write!(f, "no pool has `handler = \"{name}\"`, but such a handler is registered")
-            }
-            Self::Handler { name, why } => write!(f, "handler `{name}` cannot be opened: {why}"),
-            Self::System(error) => write!(f, "the data plane cannot run: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for EmbedError {}
 
 /// Builds a data plane.
 pub struct Embed {
@@ -172,7 +131,7 @@ impl Embed {
         open: impl Fn() -> Result<S, String> + Send + Sync + 'static,
     ) -> Self
     where
-        S: FnMut(&Request) -> HttpResponse + Send + 'static,
+        S: FnMut(&Request) -> Response + Send + 'static,
     {
         self.handler(name, OpeningHttp(open))
     }
@@ -339,37 +298,6 @@ impl fmt::Debug for Live {
     }
 }
 
-/// Why a reload was rejected. The running configuration is kept.
-#[derive(Debug)]
-pub enum ReloadError {
-    /// Every error in the text, with its location and a suggested fix.
-    Invalid(Diagnostics),
-    /// The options whose change needs a restart, or the option that cannot be built.
-    Rejected(Vec<Remark>),
-    /// The configuration uses an option that an embedded data plane does not support.
-    Unsupported(&'static str),
-    /// The data plane has ended or is about to end.
-    Ended,
-}
-
-impl fmt::Display for ReloadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Invalid(diagnostics) => diagnostics.fmt(f),
-            Self::Rejected(remarks) => {
-                f.write_str("the reload was rejected: nothing changed")?;
-                remarks.iter().try_for_each(|Remark { path, message }| {
-                    write!(f, "\n`{}`: {message}", path.join("."))
-                })
-            }
-            Self::Unsupported(what) => EmbedError::Unsupported(what).fmt(f),
-            Self::Ended => f.write_str("the data plane is about to end"),
-        }
-    }
-}
-
-impl std::error::Error for ReloadError {}
-
 /// The result of a reload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reloaded {
@@ -378,21 +306,6 @@ pub struct Reloaded {
     /// Changes whose effect may be unexpected.
     pub warnings: Vec<String>,
 }
-
-/// The data plane was not ready in time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotReady {
-    /// What is missing, one sentence per pool.
-    pub missing: Vec<String>,
-}
-
-impl fmt::Display for NotReady {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the data plane is not ready: {}", self.missing.join("; "))
-    }
-}
-
-impl std::error::Error for NotReady {}
 
 /// A running data plane. Dropping it starts a drain and does not wait for the end.
 #[derive(Debug)]
@@ -586,93 +499,6 @@ impl Drained {
     #[must_use]
     pub const fn is_clean(self) -> bool {
         self.cut == 0 && self.unread == 0 && !self.panicked
-    }
-}
-
-/// Returns the body of a request as text. Invalid UTF-8 is replaced.
-#[must_use]
-pub fn text(request: &Request) -> Cow<'_, str> {
-    String::from_utf8_lossy(&request.body)
-}
-
-/// The bytes of a reply.
-#[derive(Clone, Debug)]
-pub struct Bytes(Slice);
-
-impl From<Slice> for Bytes {
-    fn from(slice: Slice) -> Self {
-        Self(slice)
-    }
-}
-
-impl From<Vec<u8>> for Bytes {
-    fn from(bytes: Vec<u8>) -> Self {
-        Self(Slice::from(&bytes[..]))
-    }
-}
-
-impl From<String> for Bytes {
-    fn from(text: String) -> Self {
-        Self(Slice::from(text.as_str()))
-    }
-}
-
-impl From<&str> for Bytes {
-    fn from(text: &str) -> Self {
-        Self(Slice::from(text))
-    }
-}
-
-/// A factory of handlers that are closures.
-struct Opening<F>(F);
-
-impl<F, S> Factory for Opening<F>
-where
-    F: Fn() -> Result<S, String> + Send + Sync,
-    S: FnMut(&Request) -> Bytes + Send + 'static,
-{
-    fn open(&self) -> Result<Box<dyn Handler>, HandlerError> {
-        match (self.0)() {
-            Ok(serve) => Ok(Box::new(Answering(serve))),
-            Err(why) => Err(HandlerError::Open(why.into())),
-        }
-    }
-}
-
-struct Answering<S>(S);
-
-impl<S: FnMut(&Request) -> Bytes + Send> Handler for Answering<S> {
-    fn serve(&mut self, batch: &Batch, outbox: &mut dyn Outbox, _stop: &Stop) {
-        for (place, request) in batch.requests.iter().enumerate() {
-            let Bytes(reply) = (self.0)(request);
-            outbox.answer(place, Outcome::Reply(reply));
-        }
-    }
-}
-
-/// A factory of handlers that are closures and answer with HTTP responses.
-struct OpeningHttp<F>(F);
-
-impl<F, S> Factory for OpeningHttp<F>
-where
-    F: Fn() -> Result<S, String> + Send + Sync,
-    S: FnMut(&Request) -> HttpResponse + Send + 'static,
-{
-    fn open(&self) -> Result<Box<dyn Handler>, HandlerError> {
-        match (self.0)() {
-            Ok(serve) => Ok(Box::new(Responding(serve))),
-            Err(why) => Err(HandlerError::Open(why.into())),
-        }
-    }
-}
-
-struct Responding<S>(S);
-
-impl<S: FnMut(&Request) -> HttpResponse + Send> Handler for Responding<S> {
-    fn serve(&mut self, batch: &Batch, outbox: &mut dyn Outbox, _stop: &Stop) {
-        for (place, request) in batch.requests.iter().enumerate() {
-            outbox.respond(place, (self.0)(request));
-        }
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use roadstead::embed::{
-    Embed, EmbedError, HttpResponse, ReloadError, Reloaded, Request, Running, text,
+    Embed, EmbedError, ReloadError, Reloaded, Request, Response, Running, text,
 };
 
 fn configuration(pool: &str) -> String {
@@ -301,15 +301,15 @@ fn a_handler_behind_http_sees_the_head_and_answers_with_one() {
         .responding("ours", || {
             Ok(|request: &Request| {
                 let Some(head) = request.head() else {
-                    return HttpResponse::new(500).body(&request.body);
+                    return Response::new(500).body(&request.body);
                 };
                 let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 let host = head.header("HOST").map(shown).unwrap_or_default();
                 match head.path() {
-                    b"/bad" => HttpResponse::new(200).header("X", "a\r\nY: b"),
-                    b"/none" => HttpResponse::new(204),
+                    b"/bad" => Response::new(200).header("X", "a\r\nY: b"),
+                    b"/none" => Response::new(204),
                     b"/panics" => panic!("as the test wants"),
-                    path => HttpResponse::new(201)
+                    path => Response::new(201)
                         .header("X-Method", head.method())
                         .header("X-Two", "1")
                         .header("X-Two", "2")

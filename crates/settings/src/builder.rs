@@ -489,7 +489,7 @@ mod tests {
         for (pool, option) in [
             (pool().set("queue.max_request", 7), "max_request"),
             (pool().set("queue.max_requests", "many"), "queue.max_requests"),
-            (pool().workers(3..=2), "workers"),
+            (pool().workers(RangeInclusive::new(3, 2)), "workers"),
             (pool().set("workers", 2).set("workers.min", 1), "workers"),
             (pool().set("nothing", true), "nothing"),
             (pool().set("workers", OptionValue::of_syntax("{ min = 2")), "workers"),

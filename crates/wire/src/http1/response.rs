@@ -3,7 +3,7 @@
 //! A response becomes the head of a reply, which is parsed by the rules for servers, like the answer of a program
 //! ([`object`]). Rules that are checked before have separate reasons.
 
-use exchange::{HttpResponse, Slice};
+use exchange::{Response, Slice};
 use fields::http1::is_generated;
 
 use super::encode::{line, write_decimal};
@@ -16,8 +16,8 @@ use super::{Method, Refusal, ReplyHead};
 ///
 /// # Errors
 /// If the response contains something that a handler must not send.
-pub fn read(response: HttpResponse, method: Method) -> Result<(ReplyHead, Slice), Refusal> {
-    let HttpResponse { status, headers, body } = response;
+pub fn read(response: Response, method: Method) -> Result<(ReplyHead, Slice), Refusal> {
+    let Response { status, headers, body } = response;
     if !(200..=599).contains(&status) {
         return Err(Refusal::AnswerStatus);
     }
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn a_response_becomes_a_head_and_a_body() {
-        let response = HttpResponse::new(201).header("X-A", "1").header("x-a", "2").body("made");
+        let response = Response::new(201).header("X-A", "1").header("x-a", "2").body("made");
         let (head, body) = read(response.clone(), Method::Post).unwrap();
         assert_eq!((head.status, &body[..]), (201, &b"made"[..]));
         let text: Vec<String> = head
@@ -71,16 +71,16 @@ mod tests {
         assert!(text.iter().any(|name| name == "content-type"), "{text:?}");
         let (_, body) = read(response, Method::Head).unwrap();
         assert!(body.is_empty(), "HEAD has no body");
-        assert!(read(HttpResponse::new(204), Method::Get).is_ok());
+        assert!(read(Response::new(204), Method::Get).is_ok());
     }
 
     #[test]
     fn what_a_handler_must_not_send_is_refused() {
-        let ok = || HttpResponse::new(200);
+        let ok = || Response::new(200);
         for (response, refusal) in [
-            (HttpResponse::new(199), Refusal::AnswerStatus),
-            (HttpResponse::new(600), Refusal::AnswerStatus),
-            (HttpResponse::new(304).body("x"), Refusal::Answer),
+            (Response::new(199), Refusal::AnswerStatus),
+            (Response::new(600), Refusal::AnswerStatus),
+            (Response::new(304).body("x"), Refusal::Answer),
             (ok().header("", "x"), Refusal::FieldName),
             (ok().header("a b", "x"), Refusal::FieldName),
             (ok().header("Content-Length", "1"), Refusal::AnswerField),

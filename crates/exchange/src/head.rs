@@ -8,7 +8,7 @@ use crate::Slice;
 ///
 /// The fields are those that the client sent, without hop-by-hop fields and with the changes of the route.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct HttpHead {
+pub struct Head {
     /// Method, target, and the names and values of all fields.
     bytes: Vec<u8>,
     method: usize,
@@ -18,7 +18,7 @@ pub struct HttpHead {
     ends: Vec<(u32, u32)>,
 }
 
-impl HttpHead {
+impl Head {
     /// Creates a head without fields. `target` is the path and the query.
     #[must_use]
     pub fn new(method: &[u8], target: &[u8]) -> Self {
@@ -82,10 +82,10 @@ impl HttpHead {
     }
 }
 
-impl fmt::Debug for HttpHead {
+impl fmt::Debug for Head {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The values may be secrets.
-        f.debug_struct("HttpHead")
+        f.debug_struct("Head")
             .field("method", &self.method())
             .field("target", &self.target().escape_ascii().to_string())
             .field("fields", &self.ends.len())
@@ -96,9 +96,9 @@ impl fmt::Debug for HttpHead {
 /// The response of a handler to an HTTP request: status, header fields and body.
 ///
 /// ```
-/// use exchange::HttpResponse;
+/// use exchange::Response;
 ///
-/// let response = HttpResponse::new(404).header("Cache-Control", "no-store").body("no such page\n");
+/// let response = Response::new(404).header("Cache-Control", "no-store").body("no such page\n");
 /// assert_eq!(response.status, 404);
 /// ```
 ///
@@ -106,7 +106,7 @@ impl fmt::Debug for HttpHead {
 /// contain a line end. A response that breaks a rule becomes a 502 with the cause `garbled`. A body without
 /// `Content-Type` is `text/plain; charset=utf-8`. The body of a response to `HEAD` is not sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HttpResponse {
+pub struct Response {
     /// The status code, from 200 to 599.
     pub status: u16,
     /// The header fields, each with its name and its value.
@@ -115,7 +115,7 @@ pub struct HttpResponse {
     pub body: Slice,
 }
 
-impl HttpResponse {
+impl Response {
     /// Creates a response without fields and without a body.
     #[must_use]
     pub fn new(status: u16) -> Self {
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_head_gives_back_what_was_put_in() {
-        let mut head = HttpHead::new(b"POST", b"/a%20b?x=1?");
+        let mut head = Head::new(b"POST", b"/a%20b?x=1?");
         assert_eq!(head.headers().count(), 0);
         head.push(b"Host", b"h");
         head.push(b"X-Empty", b"");
@@ -163,6 +163,6 @@ mod tests {
         assert_eq!(fields, expected);
         assert_eq!(head.header("HOST"), Some(&b"h"[..]));
         assert_eq!((head.header("x-empty"), head.header("x")), (Some(&b""[..]), None));
-        assert_eq!(HttpHead::new(b"GET", b"/").query(), None);
+        assert_eq!(Head::new(b"GET", b"/").query(), None);
     }
 }
