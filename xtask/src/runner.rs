@@ -54,6 +54,15 @@ pub(crate) fn build(workspace: &Workspace) -> Result<String, Failure> {
     shell::run(workspace.cargo(args)).map(|_| String::new())
 }
 
+/// The variable that sets how many tests of a binary run at the same time.
+const THREADS: &str = "RUST_TEST_THREADS";
+
+/// The number of tests that run at the same time. Most of them wait for other processes for most of their time: with
+/// three tests per processor, those of the daemon take half as long as with one.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get) * 3
+}
+
 /// The variable that sets the number of shards for the daemons of the jobs tests.
 const SHARDS: &str = "ROADSTEAD_TEST_SHARDS";
 
@@ -122,7 +131,10 @@ pub(crate) fn run_with(
     (report, result.map_err(|failure| failure.repeated_by(repeat)))
 }
 
-fn finish(command: Command, counts: Counts, report: &mut Report) -> Result<String, Failure> {
+fn finish(mut command: Command, counts: Counts, report: &mut Report) -> Result<String, Failure> {
+    if counts == Counts::Tenth && std::env::var_os(THREADS).is_none() {
+        command.env(THREADS, threads().to_string());
+    }
     let success = follow(command, counts.silence(), report)?;
     verdict(report, success)
 }
