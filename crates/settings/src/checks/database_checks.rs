@@ -8,6 +8,9 @@ use crate::walk::Section;
 /// The actions for a request.
 const ACTIONS: [&str; 3] = ["insert", "statement", "query"];
 
+/// Columns that get values of the request itself.
+const OF_REQUEST: [&str; 3] = ["_id", "_client", "_at"];
+
 /// Adds a fault for every violated rule.
 pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     action(pool, faults);
@@ -105,8 +108,19 @@ fn key(pool: &Section, faults: &mut Vec<Fault>) {
         return;
     }
     let columns = insert.texts("columns");
-    let absent = |name: &&String| !columns.iter().any(|it| it.eq_ignore_ascii_case(name));
-    if let Some(name) = key.iter().find(absent) {
+    let of = |name: &String| columns.iter().find(|it| it.eq_ignore_ascii_case(name));
+    let is_of_request =
+        |name: &&String| of(name).is_some_and(|it| OF_REQUEST.contains(&it.as_str()));
+    if let Some(name) = key.iter().find(is_of_request) {
+        faults.push(
+            Fault::at(place.clone(), format!("`{name}` of `key` does not identify a row"))
+                .expected(
+                    "the ids of requests begin with 1 at each start, times and clients repeat",
+                )
+                .suggestion("name a key of the records, whose columns get values from the client"),
+        );
+    }
+    if let Some(name) = key.iter().find(|name| of(name).is_none()) {
         faults.push(
             Fault::at(place, format!("`{name}` of `key` is not among `columns`"))
                 .suggestion("add it to `columns`, or remove it"),

@@ -29,6 +29,19 @@ fn what_a_database_pool_cannot_be_is_told() {
     );
 }
 
+/// A new row with the id of an earlier request would count as one that exists already.
+#[test]
+fn a_key_is_of_values_that_the_client_sends() {
+    for name in ["_id", "_at", "_client"] {
+        let insert = format!(
+            "insert = {{ table = \"t\", columns = [\"a\", \"{name}\"], on_conflict = \"nothing\", \
+             key = [\"a\", \"{name}\"] }}\n"
+        );
+        let error = only(&format!("{STORE}{insert}"));
+        assert_eq!(error.message, format!("`{name}` of `key` does not identify a row"));
+    }
+}
+
 #[test]
 fn the_path_of_a_query_is_one_of_http() {
     let at = |path: &str| {
