@@ -9,7 +9,8 @@ use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
 use super::driver::SqliteDriver;
 use super::fault::{code_of, text_of};
 use super::identity::{
-    Identity, LOG_TRUNCATED, OpenFiles, beside, links, orphaned_log, short_index, stale_log,
+    Identity, LOG_TRUNCATED, OpenFiles, beside, is_mounted_alone, links, orphaned_log, short_index,
+    stale_log,
 };
 use super::keys::{Conflict, names};
 use super::letters;
@@ -42,6 +43,11 @@ pub(super) fn connect(driver: &SqliteDriver, may_make: bool) -> Result<SqliteLin
         return Err(DatabaseError::Open(path.clone(), text.into()));
     }
     if let Some(index) = short_index(path) {
+    if is_mounted_alone(path) {
+        let text = "the file is mounted alone (as by `docker -v FILE:FILE`), without its write-ahead log, so that rows are \
+                    lost; mount its directory instead";
+        return Err(DatabaseError::Open(path.clone(), text.into()));
+    }
         let text = format!(
             "`{}` was truncated while other handlers had it open; it is used when they have closed it",
             index.display()

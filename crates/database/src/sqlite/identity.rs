@@ -22,6 +22,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::SystemTime;
 
+use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
+
 use super::log::Log;
 use crate::fault::{Blame, Fault};
 
@@ -104,6 +106,13 @@ pub(super) fn short_index(path: &Path) -> Option<PathBuf> {
 /// the database, so a file with two names would have two logs.
 pub(super) fn links(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |metadata| metadata.nlink())
+}
+
+/// Whether the file at `path` is mounted alone (`mount --bind`, `docker -v FILE:FILE`). It then has another name, in the
+/// directory that it is mounted from, although it has only one link. Reported by Linux 5.8 and later.
+pub(super) fn is_mounted_alone(path: &Path) -> bool {
+    let found = statx(CWD, path, AtFlags::NO_AUTOMOUNT, StatxFlags::empty());
+    found.is_ok_and(|it| it.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
 /// Device and inode.

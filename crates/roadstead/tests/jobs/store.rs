@@ -187,6 +187,36 @@ fn a_read_only_database_is_an_error_at_the_start_that_says_so() {
     assert!(told.contains("hits.db") && told.contains("cannot be written"), "{told}");
 }
 
+/// Its log would stay where it is mounted to: the file has other rows where it is mounted from.
+#[test]
+fn a_database_file_that_is_mounted_alone_is_an_error_that_says_so() {
+    let folder = folder();
+    let (real, shown) = (folder.path().join("real"), folder.path().join("shown"));
+    std::fs::create_dir(&real).unwrap();
+    std::fs::create_dir(&shown).unwrap();
+    let (from, to) = (real.join("hits.db"), shown.join("hits.db"));
+    let database = Connection::open(&from).unwrap();
+    database.execute_batch("create table hits (id integer, path text)").unwrap();
+    drop(database);
+    std::fs::write(&to, "").unwrap();
+    let out = Command::new("mount").arg("--bind").args([&from, &to]).output().unwrap();
+    if !out.status.success() {
+        let why = String::from_utf8_lossy(&out.stderr).trim().to_owned();
+        return untested_without_root("an SQLite file that is mounted alone", &why);
+    }
+    let file = folder.path().join("roadstead.toml");
+    std::fs::write(&file, direct(&shown, "id integer, path text", "")).unwrap();
+    let check = || Command::new(BINARY).arg("check").arg("--connect").arg(&file).output().unwrap();
+    let mounted = check();
+    let _ = Command::new("umount").arg("--lazy").arg(&to).status();
+    let told = String::from_utf8_lossy(&mounted.stderr);
+    assert!(!mounted.status.success(), "{told}");
+    assert!(told.contains("mounted alone") && told.contains("mount its directory"), "{told}");
+    std::fs::write(&file, direct(&real, "id integer, path text", "")).unwrap();
+    let real = check();
+    assert!(real.status.success(), "{}", String::from_utf8_lossy(&real.stderr));
+}
+
 #[test]
 fn a_missing_table_is_an_error_at_the_start_that_names_it() {
     let folder = folder();
