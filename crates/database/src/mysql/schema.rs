@@ -147,7 +147,7 @@ pub(super) async fn takes(
     let column = |name: &str| {
         let (name, of, size, words) = rows.iter().find(|it| it.0.eq_ignore_ascii_case(name))?;
         Some(match &**of {
-            _ if json.contains(&json_check(name)) => Takes::Json,
+            _ if is_json(&json, name) => Takes::Json,
             "enum" | "set" => {
                 Takes::Word(EnumValues::of_type(words.as_deref().unwrap_or_default()))
             }
@@ -161,9 +161,11 @@ pub(super) async fn takes(
     Ok(takes.collect())
 }
 
-/// Returns the check by which MariaDB marks a JSON column, which is text.
-fn json_check(column: &str) -> String {
-    format!("json_valid({})", quoted(column, '`'))
+/// Whether one of these checks marks a column as JSON, which is text in MariaDB. The server shows names in other quotes
+/// with the mode `ANSI_QUOTES`, and without quotes with `sql_quote_show_create = off`.
+fn is_json(checks: &[String], column: &str) -> bool {
+    let names = [quoted(column, '`'), quoted(column, '"'), column.to_owned()];
+    names.iter().any(|name| checks.contains(&format!("json_valid({name})")))
 }
 
 /// Returns the JSON checks of a table, also those that are combined with other checks. There are none in MySQL, where
@@ -195,7 +197,7 @@ pub(super) async fn json_columns(connection: &mut Conn, query: &Statement) -> Ve
                 known.len() - 1
             }
         };
-        found.push(known[at].1.contains(&json_check(&column.org_name_str())));
+        found.push(is_json(&known[at].1, &column.org_name_str()));
     }
     found
 }

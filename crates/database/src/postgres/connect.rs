@@ -247,7 +247,7 @@ fn session(driver: &PostgresDriver) -> String {
     };
     format!(
         "set client_min_messages = warning; set datestyle = 'ISO'; set array_nulls = on; \
-         set extra_float_digits = 3; \
+         set extra_float_digits = 3; set quote_all_identifiers = off; \
          set lock_timeout = {lock_timeout}; {sync} {reads}"
     )
 }

@@ -517,3 +517,37 @@ fn text_is_text_whatever_character_set_a_server_thinks_of() {
     let found = place.run("select id, hex(v) from kept where v is not null order by id");
     assert_eq!(found, ["1|C3A9E282AC", "2|"]);
 }
+/// With this setting the catalog shows `"bytea"` and `"jsonb"`.
+#[test]
+fn types_are_known_where_the_server_quotes_all_names() {
+    let place = Place::postgres();
+    let name = place.login().database;
+    place.run(&format!(
+        "alter database {name} set quote_all_identifiers = on; \
+         create table kept (id bigint, b bytea, j jsonb, n numeric(10,2))"
+    ));
+    let mut handler = place.handler(Job::new(Action::insert("kept", ["id", "b", "j", "n"])));
+    let rows =
+        [r#"{"id":1,"b":"AP9c","j":"1","n":1.5}"#, r#"{"id":2,"b":null,"j":null,"n":1.555}"#];
+    let answers = serve(&mut handler, rows);
+    assert!(answers[0] == "ok" && answers[1].starts_with("!row column `n`"), "{answers:?}");
+    assert_eq!(place.run("select encode(b, 'hex'), jsonb_typeof(j) from kept"), ["00ff5c|string"]);
+}
+
+#[test]
+fn json_is_known_where_mariadb_shows_names_without_quotes() {
+    let place = Place::mariadb();
+    place.run("create table kept (id bigint, v json)");
+    let insert = || Job::new(Action::insert("kept", ["id", "v"]));
+    let mut answers = Vec::new();
+    for (id, setting) in
+        ["sql_quote_show_create = 0", "sql_quote_show_create = 1"].iter().enumerate()
+    {
+        place.run(&format!("set global {setting}"));
+        let row = format!(r#"{{"id":{id},"v":"1"}}"#);
+        answers.extend(serve(&mut place.handler(insert()), [row]));
+    }
+    assert_eq!(answers, ["ok"; 2]);
+    assert_eq!(place.run("select json_type(v) from kept"), ["STRING"; 2]);
+}
+
