@@ -2,9 +2,6 @@
 
 use std::time::Duration;
 
-#[cfg(feature = "server")]
-use sql::PlainWrite;
-
 /// How the requests of a pool are processed, for any database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
@@ -91,21 +88,6 @@ impl Action {
             columns: columns.into_iter().map(str::to_owned).collect(),
             on_conflict: OnConflict::Refuse,
         }
-    }
-
-    /// Returns the table that the action writes to, and its columns that get values of records. `None` if they are
-    /// unknown.
-    #[cfg(feature = "server")]
-    pub(crate) fn target(&self) -> Option<(String, Vec<String>)> {
-        let (table, columns) = match self {
-            Self::Insert { table, columns, .. } => (table.clone(), columns.clone()),
-            Self::Statement(sql) => {
-                let PlainWrite { table, given } = PlainWrite::of(sql)?;
-                (table, given.into_iter().map(|given| given.column).collect())
-            }
-            Self::Query(_) => return None,
-        };
-        (!columns.is_empty()).then_some((table, columns))
     }
 }
 

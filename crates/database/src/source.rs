@@ -43,7 +43,8 @@ pub(crate) fn reserved(name: &str) -> Option<Source> {
 pub(crate) fn unfit(given: &ColumnParameter, of: &str, what: &str, advice: &str) -> DatabaseError {
     let ColumnParameter { column, name, at } = given;
     let text = format!(
-        "parameter `:{name}` goes into column `{column}` of type {of}, which does not take {what}{advice}"
+        "parameter `:{name}` goes into column `{}` of type {of}, which does not take {what}{advice}",
+        column.text
     );
     DatabaseError::statement(&text, Some(*at))
 }

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use fields::Value;
 use serde_json::value::RawValue;
 
-use crate::{Decimal, EnumValues, Mismatch, PlainWrite, is_blank, time};
+use crate::{Decimal, EnumValues, Mismatch, Name, PlainWrite, is_blank, time};
 
 const NOT_ARRAY: &str = "takes a JSON array";
 const NOT_WHOLE: &str = "takes whole numbers";
@@ -397,7 +397,7 @@ pub fn is_kept_by_double(digits: &[u8]) -> bool {
 pub fn of_parameter(
     write: Option<&PlainWrite>,
     name: &str,
-    of: impl Fn(&str) -> Option<Takes>,
+    of: impl Fn(&Name) -> Option<Takes>,
 ) -> Option<Takes> {
     let mut columns = write?.given.iter().filter(|given| given.name == name);
     let first = of(&columns.next()?.column)?;

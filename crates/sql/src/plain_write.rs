@@ -3,20 +3,41 @@
 //! Simple statements are `insert into t (a, b) values (:x, now())` and `update t set a = :x, b = now() where c = :y`.
 //! Nothing is reported about other statements; the database checks their values when it receives them.
 
+use crate::quoted;
+
 /// A statement of this form.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PlainWrite {
-    /// The table, with its schema if there is one.
-    pub table: String,
+    /// The schema of the table, if it is named.
+    pub schema: Option<Name>,
+    /// The table.
+    pub table: Name,
     /// The columns whose value is a parameter alone.
     pub given: Vec<ColumnParameter>,
+}
+
+/// A name as a statement has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// The name without quotes.
+    pub text: String,
+    /// Whether the statement has it in quotes. PostgreSQL changes other names to lower case.
+    pub is_quoted: bool,
+}
+
+impl Name {
+    /// Returns the name as it is in the statement, with these quotes if it has any.
+    #[must_use]
+    pub fn sql(&self, quote: char) -> String {
+        if self.is_quoted { quoted(&self.text, quote) } else { self.text.clone() }
+    }
 }
 
 /// A parameter and its column.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ColumnParameter {
-    /// The column, without quotes.
-    pub column: String,
+    /// The column.
+    pub column: Name,
     /// The parameter, without its colon.
     pub name: String,
     /// The byte position of the colon in the statement.
@@ -37,24 +58,25 @@ impl PlainWrite {
 
     fn insert(mut reader: Reader<'_>) -> Option<Self> {
         while reader.word()? != "into" {}
-        let table = reader.table()?;
+        let (schema, table) = reader.table()?;
         let columns = reader.columns()?;
         let values = reader.word()?;
         if !["values", "value"].contains(&values.as_str()) {
             return None;
         }
         let values = reader.values()?;
-        if values.len() != columns.len() {
+        // The parameters of further rows may be the same, for other columns.
+        if values.len() != columns.len() || reader.mark(',') {
             return None;
         }
         let given = columns.into_iter().zip(values);
         let given =
             given.filter_map(|(column, (at, value))| ColumnParameter::of(column, at, value));
-        Some(Self { table, given: given.collect() })
+        Some(Self { schema, table, given: given.collect() })
     }
 
     fn update(mut reader: Reader<'_>) -> Option<Self> {
-        let table = reader.table()?;
+        let (schema, table) = reader.table()?;
         // A table with an alias is left to the database.
         if reader.word()? != "set" {
             return None;
@@ -68,7 +90,7 @@ impl PlainWrite {
             let (at, value) = reader.set_value();
             given.extend(ColumnParameter::of(column, at, value));
             if !reader.mark(',') {
-                return Some(Self { table, given });
+                return Some(Self { schema, table, given });
             }
         }
     }
@@ -76,7 +98,7 @@ impl PlainWrite {
 
 impl ColumnParameter {
     /// Returns the column if this value is a parameter and nothing else.
-    fn of(column: String, at: usize, value: &str) -> Option<Self> {
+    fn of(column: Name, at: usize, value: &str) -> Option<Self> {
         let name = value.strip_prefix(':').filter(|name| name.chars().all(is_name))?;
         Some(Self { column, name: name.to_owned(), at })
     }
@@ -134,25 +156,26 @@ impl<'s> Reader<'s> {
     }
 
     /// Reads the name of a database object, with or without quotes.
-    fn name(&mut self) -> Option<String> {
+    fn name(&mut self) -> Option<Name> {
         let rest = self.rest();
         let quote = rest.chars().next()?;
         if !"\"`".contains(quote) {
             let length = rest.find(|letter| !is_name(letter)).unwrap_or(rest.len());
             self.at += length;
-            return (length > 0).then(|| rest[..length].to_owned());
+            let name = || Name { text: rest[..length].to_owned(), is_quoted: false };
+            return (length > 0).then(name);
         }
         let length = rest[1..].find(quote)?;
         self.at += length + 2;
         // A name that contains a quote is left to the database.
         let plain = length > 0 && !self.sql[self.at..].starts_with(quote);
-        plain.then(|| rest[1..=length].to_owned())
+        plain.then(|| Name { text: rest[1..=length].to_owned(), is_quoted: true })
     }
 
-    /// Reads the name of a table, with its schema if there is one.
-    fn table(&mut self) -> Option<String> {
+    /// Reads the name of a table. Returns its schema, if there is one, and its name.
+    fn table(&mut self) -> Option<(Option<Name>, Name)> {
         let name = self.name()?;
-        if self.mark('.') { Some(format!("{name}.{}", self.name()?)) } else { Some(name) }
+        if self.mark('.') { Some((Some(name), self.name()?)) } else { Some((None, name)) }
     }
 
     /// Reads the value that a column is set to, up to the next comma or the end of the values. Returns its position and
@@ -180,7 +203,7 @@ impl<'s> Reader<'s> {
         (begin, rest[..length].trim_end())
     }
 
-    fn columns(&mut self) -> Option<Vec<String>> {
+    fn columns(&mut self) -> Option<Vec<Name>> {
         let mut columns = Vec::new();
         if !self.mark('(') {
             return None;
@@ -218,6 +241,7 @@ impl<'s> Reader<'s> {
                     values.push((begin + blanks, value.trim()));
                     begin = at + 1;
                     if letter == ')' {
+                        self.at = begin;
                         return Some(values);
                     }
                 }
@@ -233,14 +257,15 @@ mod tests {
     use super::*;
 
     fn shown(sql: &str) -> String {
-        let Some(PlainWrite { table, given }) = PlainWrite::of(sql) else {
+        let Some(PlainWrite { schema, table, given }) = PlainWrite::of(sql) else {
             return "none".to_owned();
         };
         let given = given.into_iter().map(|ColumnParameter { column, name, at }| {
             assert_eq!(sql[at..].strip_prefix(':').map(|it| it.starts_with(&name)), Some(true));
-            format!("{column}={name}")
+            format!("{}={name}", column.sql('"'))
         });
-        format!("{table}: {}", given.collect::<Vec<_>>().join(" "))
+        let schema = schema.map_or_else(String::new, |it| format!("{}.", it.sql('"')));
+        format!("{schema}{}: {}", table.sql('"'), given.collect::<Vec<_>>().join(" "))
     }
 
     #[test]
@@ -249,7 +274,7 @@ mod tests {
             ("update t set a = :a", "t: a=a"),
             (
                 "UPDATE s.`t b` SET a=:x,b = now() , \"c\"\t=\n:_at WHERE d = :d, e = :e",
-                "s.t b: a=x c=_at",
+                "s.\"t b\": a=x \"c\"=_at",
             ),
             ("update t set a = f(:x, (1)), b = 'where, '':y', c = :c", "t: c=c"),
             ("update t set a = :where, b = :set where a = :a", "t: a=where b=set"),
@@ -271,10 +296,12 @@ mod tests {
             ("INSERT INTO a.hits(id,at) VALUES(:id,now())", "a.hits: id=id"),
             (
                 "-- it is\ninsert or ignore into \"a b\" /* so */ (`x`, y)\nvalues (\n  'a,)' || f(:y, 1), :_at\n)",
-                "a b: y=_at",
+                "\"a b\": y=_at",
             ),
             ("replace into t (a) value (:a) on duplicate key update a = 1", "t: a=a"),
             ("insert into t (ä) values (:ä)", "t: ä=ä"),
+            ("insert into \"a.b\" (A) values (:a)", "\"a.b\": A=a"),
+            ("insert into A.\"b.C\"(\"D\") values (:d)", "A.\"b.C\": \"D\"=d"),
             ("insert into t (a) values (:a::text)", "t: "),
         ] {
             assert_eq!(shown(sql), expected, "{sql}");
@@ -296,6 +323,8 @@ mod tests {
             "insert into t (a) values (:a",
             "insert into t (a) values ('a",
             "insert into t (a, b) values (:a)",
+            "insert into t (a, b) values (:a, :b), (:b, :a)",
+            "insert into a.b.c (a) values (:a)",
             "insert into t (\"a\"\"b\") values (:a)",
             "update",
             "update t",

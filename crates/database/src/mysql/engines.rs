@@ -9,7 +9,7 @@ use mysql_async::{Conn, Error};
 use sql::{PlainWrite, mentions};
 
 use super::fault::refused;
-use super::schema::apart;
+use super::schema::{apart, named};
 use crate::error::{is_elsewhere, lack};
 use crate::{Action, DatabaseError, Job};
 
@@ -55,7 +55,13 @@ pub(super) async fn check(
     let (sql, target) = match action {
         Action::Query(_) => return Ok(Engines::default()),
         Action::Insert { table, .. } => ("", Some(table.clone())),
-        Action::Statement(sql) => (&**sql, PlainWrite::of(sql).map(|write| write.table)),
+        Action::Statement(sql) => {
+            let table = PlainWrite::of(sql).map(|write| match named(&write) {
+                (Some(schema), name) => format!("{schema}.{name}"),
+                (None, name) => name.to_owned(),
+            });
+            (&**sql, table)
+        }
     };
     let told = |error: Error| refused(server, &error);
     let known = format!(

@@ -11,7 +11,7 @@ use sql::{listed, quoted};
 
 use super::bind::{BINARY, bits};
 use super::fault::{self, is_for_now};
-use super::schema::table_sql;
+use super::schema::target;
 use crate::Action;
 use sql::column::Takes;
 
@@ -49,9 +49,9 @@ impl Form {
         action: &Action,
         key: Option<&str>,
     ) -> Result<Option<Self>, Error> {
-        let Some((table, columns)) = action.target() else { return Ok(None) };
+        let Some((table, columns)) = target(action) else { return Ok(None) };
         let forced = |key| format!(" force index ({})", quoted(key, '`'));
-        let (columns, table) = (listed(&columns, '`'), table_sql(&table));
+        let columns = listed(&columns, '`');
         let sql = format!(
             "select {columns} from {table}{} limit 0",
             key.map_or_else(String::new, forced)

@@ -83,6 +83,22 @@ pub(super) fn table_sql(table: &str) -> String {
     table.split('.').map(|part| quoted(part, '`')).collect::<Vec<_>>().join(".")
 }
 
+/// Returns the SQL name of the table that an action writes to, and its columns that get values of records. `None` if
+/// they are unknown.
+pub(super) fn target(action: &Action) -> Option<(String, Vec<String>)> {
+    let (table, columns) = match action {
+        Action::Insert { table, columns, .. } => (table_sql(table), columns.clone()),
+        Action::Statement(sql) => {
+            let PlainWrite { schema, table, given } = PlainWrite::of(sql)?;
+            let parts = schema.iter().chain([&table]).map(|name| quoted(&name.text, '`'));
+            let columns = given.into_iter().map(|given| given.column.text).collect();
+            (parts.collect::<Vec<_>>().join("."), columns)
+        }
+        Action::Query(_) => return None,
+    };
+    (!columns.is_empty()).then_some((table, columns))
+}
+
 struct Column {
     name: String,
     of: String,
@@ -101,12 +117,12 @@ pub(super) async fn check_statement(
         write.given.iter().any(|given| source::reserved(&given.name).is_some())
     };
     let Some(write) = PlainWrite::of(sql).filter(of_request) else { return Ok(()) };
-    let (schema, name) = apart(&write.table);
+    let (schema, name) = named(&write);
     let known = columns_of(connection, schema, name).await;
     let known = known.map_err(|error| refused(server, &error))?;
     for given in &write.given {
         let Some(source) = source::reserved(&given.name) else { continue };
-        let column = known.iter().find(|it| it.name.eq_ignore_ascii_case(&given.column));
+        let column = known.iter().find(|it| it.name.eq_ignore_ascii_case(&given.column.text));
         let Some(column) = column else { continue };
         let Some(what) = source.misfit(&column.of) else { continue };
         let advice = match source {
@@ -128,12 +144,11 @@ pub(super) async fn takes(
         Action::Statement(sql) => PlainWrite::of(sql),
         _ => None,
     };
-    let table = match (action, &write) {
-        (Action::Insert { table, .. }, _) => table,
-        (_, Some(write)) => &write.table,
+    let (schema, table) = match (action, &write) {
+        (Action::Insert { table, .. }, _) => apart(table),
+        (_, Some(write)) => named(write),
         _ => return Ok(vec![Takes::Any; names.len()]),
     };
-    let (schema, table) = apart(table);
     let sql = "select column_name, data_type, \
                cast(case when data_type in ('char', 'varchar') then character_maximum_length \
                when data_type in ('tinytext', 'text') then character_octet_length \
@@ -156,7 +171,7 @@ pub(super) async fn takes(
     };
     let takes = names.iter().map(|name| match action {
         Action::Insert { .. } => column(name).unwrap_or_default(),
-        _ => of_parameter(write.as_ref(), name, column).unwrap_or_default(),
+        _ => of_parameter(write.as_ref(), name, |it| column(&it.text)).unwrap_or_default(),
     });
     Ok(takes.collect())
 }
@@ -235,6 +250,11 @@ pub(super) fn apart(table: &str) -> (Option<&str>, &str) {
 }
 
 /// The types that text and numbers never fit.
+/// Returns the schema of the table of a statement, if it is named, and the table's name.
+pub(super) fn named(write: &PlainWrite) -> (Option<&str>, &str) {
+    (write.schema.as_ref().map(|name| &*name.text), &write.table.text)
+}
+
 const SHAPES: [&str; 8] = [
     "geometry",
     "geometrycollection",

@@ -4,7 +4,7 @@
 use tokio_postgres::{Client, Error};
 
 use super::fault::refused;
-use super::schema::table_sql;
+use super::schema::{table_sql, target};
 use super::wire::Text;
 use crate::server::doubt;
 use crate::{Action, DatabaseError, Job, Sync};
@@ -36,8 +36,9 @@ pub(super) async fn doubts(
     let told = |error: Error| refused(server, &error);
     let rows = client.query(SETTINGS, &[]).await.map_err(told)?;
     let said = |at| rows.first()?.try_get::<usize, Option<&str>>(at).ok()?;
-    let target = job.action.target().map(|(table, _)| table);
-    let tables: Vec<String> = target.iter().chain(&job.dead).map(|it| table_sql(it)).collect();
+    let target = target(client, &job.action).await.map_err(told)?.map(|(table, _)| table);
+    let tables: Vec<String> =
+        target.into_iter().chain(job.dead.iter().map(|it| table_sql(it))).collect();
     let tables = Array::of(tables.iter().map(String::as_str));
     let unlogged = client.query(UNLOGGED, &[&Text(Some(&tables))]).await.map_err(told)?;
     let unlogged: Vec<&str> = unlogged.iter().map(|row| row.get(0)).collect();

@@ -11,7 +11,7 @@ use sql::listed;
 use tokio_postgres::{Client, Error, Statement};
 
 use super::fault;
-use super::schema::{HAS_RULES, table_sql};
+use super::schema::{HAS_RULES, table_sql, target};
 use super::wire::Text;
 use crate::Action;
 use crate::fault::Fault;
@@ -35,8 +35,8 @@ type Described = (u32, i32);
 impl Form {
     /// Returns the form of the columns that `action` writes to. `None` if they are unknown.
     pub(super) async fn of(client: &Client, action: &Action) -> Result<Option<Self>, Error> {
-        let Some((table, columns)) = action.target() else { return Ok(None) };
-        let sql = format!("select {} from {}", listed(&columns, '"'), table_sql(&table));
+        let Some((table, columns)) = target(client, action).await? else { return Ok(None) };
+        let sql = format!("select {} from {table}", listed(&columns, '"'));
         match client.prepare(&sql).await {
             Ok(it) => Ok(Some(Self { sql, columns: columns_of(&it), last: Some(it), rules: None })),
             // The statement itself reports the error.

@@ -1,6 +1,6 @@
 //! Reads the definition of a table from the server, and finds values that would not fit.
 
-use sql::{Array, PlainWrite, listed, quoted};
+use sql::{Array, ColumnParameter, Name, PlainWrite, listed, quoted};
 use tokio_postgres::types::{Kind, Type};
 use tokio_postgres::{Client, Error, Row, Statement};
 
@@ -42,6 +42,51 @@ impl Insert {
 /// Returns the SQL name of a table. A name with a dot contains the schema.
 pub(super) fn table_sql(table: &str) -> String {
     table.split('.').map(|part| quoted(part, '"')).collect::<Vec<_>>().join(".")
+}
+
+/// Returns these names as the server reads them: without quotes in lower case, and cut to the maximum length.
+const RESOLVED: &str = "\
+    select ((parse_ident(n))::name[])[1]::text from unnest($1::text[]) with ordinality u(n, i) order by i";
+
+/// Returns the SQL name of the table that a statement writes to, and its columns that get values of records, as the
+/// server reads them. `None` if it does not read them.
+async fn resolved(
+    client: &Client,
+    write: &PlainWrite,
+) -> Result<Option<(String, Vec<String>)>, Error> {
+    let columns = write.given.iter().map(|given| &given.column);
+    let names = write.schema.iter().chain([&write.table]).chain(columns);
+    let names: Vec<String> = names.map(|name| name.sql('"')).collect();
+    let names = Array::of(names.iter().map(String::as_str));
+    let rows = match client.query(RESOLVED, &[&Text(Some(&names))]).await {
+        Ok(rows) => rows,
+        // The statement itself reports the error.
+        Err(error) if error.as_db_error().is_some_and(|it| it.code().code() == "22023") => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    let mut names = rows.iter().map(|row| row.get::<_, String>(0));
+    let parts = names.by_ref().take(1 + usize::from(write.schema.is_some()));
+    let table = parts.map(|part| quoted(&part, '"')).collect::<Vec<_>>().join(".");
+    Ok(Some((table, names.collect())))
+}
+
+/// Returns the SQL name of the table that an action writes to, and its columns that get values of records. `None` if
+/// they are unknown.
+pub(super) async fn target(
+    client: &Client,
+    action: &Action,
+) -> Result<Option<(String, Vec<String>)>, Error> {
+    let target = match action {
+        Action::Insert { table, columns, .. } => Some((table_sql(table), columns.clone())),
+        Action::Statement(sql) => match PlainWrite::of(sql) {
+            Some(write) => resolved(client, &write).await?,
+            None => None,
+        },
+        Action::Query(_) => None,
+    };
+    Ok(target.filter(|(_, columns)| !columns.is_empty()))
 }
 
 struct Column {
@@ -403,13 +448,19 @@ pub(super) async fn takes_of_statement(
         Action::Statement(sql) => (PlainWrite::of(sql), false),
         _ => (None, true),
     };
-    let known = match &write {
-        // A table name is resolved as the server does it: in lower case unless quoted.
-        Some(write) => columns_of(client, &table_sql(&write.table)).await?,
-        None => Vec::new(),
+    let target = match &write {
+        Some(write) => resolved(client, write).await?,
+        None => None,
     };
-    let column = |name: &str| {
-        let found = known.iter().find(|column| column.name.eq_ignore_ascii_case(name))?;
+    let (table, columns) = target.unwrap_or_default();
+    let known = match &*table {
+        "" => Vec::new(),
+        table => columns_of(client, table).await?,
+    };
+    let given: &[ColumnParameter] = write.as_ref().map_or(&[], |write| &write.given);
+    let column = |name: &Name| {
+        let (_, name) = given.iter().zip(&columns).find(|(given, _)| given.column == *name)?;
+        let found = known.iter().find(|column| column.name == *name)?;
         Some(found.takes.clone())
     };
     let takes = names.iter().zip(statement.params()).map(|(name, of)| {

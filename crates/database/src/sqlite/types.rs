@@ -1,8 +1,8 @@
 //! What the columns of a table accept, and which values of the request itself they do not accept. Only strict tables
 //! enforce types.
 
-use rusqlite::{Connection, Error};
-use sql::PlainWrite;
+use rusqlite::{Connection, Error, Row};
+use sql::{Name, PlainWrite};
 
 use crate::source::{self, Source};
 use crate::{Action, DatabaseError};
@@ -12,7 +12,7 @@ use sql::column::{Takes, of_parameter};
 pub(super) fn check(connection: &Connection, action: &Action) -> Result<Checked, Error> {
     match action {
         Action::Insert { table, columns, .. } => {
-            let types = strict(connection, table)?;
+            let types = strict(connection, None, table)?;
             for name in columns {
                 let Some((of, given)) = misfit(&types, name, name) else { continue };
                 let (column, of, given) = (name.clone(), of.to_owned(), given.to_owned());
@@ -21,9 +21,11 @@ pub(super) fn check(connection: &Connection, action: &Action) -> Result<Checked,
         }
         Action::Statement(sql) => {
             let Some(write) = PlainWrite::of(sql) else { return Ok(Ok(())) };
-            let types = strict(connection, &write.table)?;
+            let types = strict(connection, write.schema.as_ref(), &write.table.text)?;
             for given in &write.given {
-                let Some((of, what)) = misfit(&types, &given.column, &given.name) else { continue };
+                let Some((of, what)) = misfit(&types, &given.column.text, &given.name) else {
+                    continue;
+                };
                 return Ok(Err(source::unfit(given, of, what, "")));
             }
         }
@@ -41,10 +43,11 @@ pub(super) fn takes(
     action: &Action,
     parameters: &[Option<String>],
 ) -> Result<Vec<Takes>, Error> {
-    let types = |table: &str| -> Result<Vec<(String, String)>, Error> {
-        let table = table.rsplit('.').next().unwrap_or_default();
-        let sql = "select name, upper(type) from pragma_table_info(?)";
-        connection.prepare(sql)?.query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    let types = |schema: Option<&Name>, table: &str| -> Result<Vec<(String, String)>, Error> {
+        let sql = "select name, upper(type) from pragma_table_info(?, ?)";
+        let schema = schema.map(|name| &name.text);
+        let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        connection.prepare(sql)?.query_map((table, schema), row)?.collect()
     };
     let of = |types: &[(String, String)], column: &str| {
         let found = types.iter().find(|(name, _)| name.eq_ignore_ascii_case(column));
@@ -52,15 +55,18 @@ pub(super) fn takes(
     };
     Ok(match action {
         Action::Insert { table, columns, .. } => {
-            let types = types(table)?;
+            let types = types(None, table)?;
             columns.iter().map(|column| of(&types, column).unwrap_or_default()).collect()
         }
         Action::Statement(sql) => {
             let write = PlainWrite::of(sql);
-            let types = write.as_ref().map_or_else(|| Ok(Vec::new()), |it| types(&it.table))?;
+            let types = match &write {
+                Some(write) => types(write.schema.as_ref(), &write.table.text)?,
+                None => Vec::new(),
+            };
             let takes = parameters.iter().map(|name| {
                 let name = name.as_deref().unwrap_or_default();
-                let found = of_parameter(write.as_ref(), name, |column| of(&types, column));
+                let found = of_parameter(write.as_ref(), name, |column| of(&types, &column.text));
                 found.unwrap_or(Takes::Number)
             });
             takes.collect()
@@ -90,11 +96,17 @@ pub(super) fn affinity(of: &str) -> Takes {
 }
 
 /// Returns the columns of a strict table with their types; an empty list for another table.
-fn strict(connection: &Connection, table: &str) -> Result<Vec<(String, String)>, Error> {
+fn strict(
+    connection: &Connection,
+    schema: Option<&Name>,
+    table: &str,
+) -> Result<Vec<(String, String)>, Error> {
     let sql = "select c.name, upper(c.type) from pragma_table_list l \
-               join pragma_table_info(l.name) c \
-               where l.schema = 'main' and l.name = ? collate nocase and l.strict";
-    connection.prepare(sql)?.query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+               join pragma_table_info(l.name, l.schema) c \
+               where l.schema = ? collate nocase and l.name = ? collate nocase and l.strict";
+    let schema = schema.map_or("main", |name| &name.text);
+    let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    connection.prepare(sql)?.query_map((schema, table), row)?.collect()
 }
 
 /// Returns the type of a column and the description of the value that it would get, if the column does not accept it.
