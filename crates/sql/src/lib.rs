@@ -28,7 +28,7 @@ pub use error::SqlError;
 pub use mismatch::Mismatch;
 pub use mysql_error::mysql_error_place;
 pub use named::{Dialect, ignore, origin, parameter, rewrite, word};
-pub use names::{listed, mentions, quoted, single_mention, strings};
+pub use names::{listed, quoted, single_mention, strings};
 pub use plain_write::{ColumnParameter, Name, PlainWrite};
 pub use verb::check_verb;
 pub use words::EnumValues;

@@ -4,9 +4,11 @@
 //! and statements of other forms may only read a table, so such tables are reported as doubts. The rollback itself
 //! reports whether one was changed.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Error};
-use sql::{PlainWrite, mentions};
+use mysql_async::{Conn, Error, Value};
+use sql::{PlainWrite, quoted};
 
 use super::fault::refused;
 use super::schema::{apart, named};
@@ -17,21 +19,8 @@ use crate::{Action, DatabaseError, Job};
 /// and SPIDER store rows on another server, which may commit them independently, for example after a reconnect.
 const KNOWN: &str = "'innodb', 'rocksdb', 'tokudb'";
 
-/// A table that has no transactions, or whose transactions are those of another server.
-struct Table {
-    schema: String,
-    name: String,
-    engine: String,
-    is_here: bool,
-}
-
-impl Table {
-    /// Whether `sql` may name the table: with its name alone if it belongs to the database in use, otherwise with its
-    /// schema.
-    fn is_in(&self, sql: &str) -> bool {
-        mentions(sql, &self.name) && (self.is_here || mentions(sql, &self.schema))
-    }
-}
+/// The maximum number of names in one query.
+const NAMES_MAX: usize = 1000;
 
 /// The consequences of the engines of the tables for a job.
 #[derive(Debug, Default)]
@@ -52,82 +41,161 @@ pub(super) async fn check(
     job: &Job,
 ) -> Result<Engines, DatabaseError> {
     let (action, dead) = (&job.action, job.dead.as_deref());
+    let write = match action {
+        Action::Statement(sql) => PlainWrite::of(sql),
+        Action::Insert { .. } | Action::Query(_) => None,
+    };
     let (sql, target) = match action {
         Action::Query(_) => return Ok(Engines::default()),
-        Action::Insert { table, .. } => ("", Some(table.clone())),
-        Action::Statement(sql) => {
-            let table = PlainWrite::of(sql).map(|write| match named(&write) {
-                (Some(schema), name) => format!("{schema}.{name}"),
-                (None, name) => name.to_owned(),
-            });
-            (&**sql, table)
-        }
+        Action::Insert { table, .. } => ("", Some(apart(table))),
+        Action::Statement(sql) => (&**sql, write.as_ref().map(named)),
     };
     let told = |error: Error| refused(server, &error);
-    let known = format!(
-        "select t.table_schema, t.table_name, t.engine, coalesce(t.table_schema = database(), 0) \
-         from information_schema.tables t \
-         join information_schema.engines e on e.engine = t.engine \
-         where (e.transactions <> 'YES' or lower(t.engine) not in ({KNOWN})) and t.table_schema not in \
-         ('information_schema', 'mysql', 'performance_schema', 'sys')"
-    );
-    let tables: Vec<(String, String, String, bool)> =
-        connection.query(known).await.map_err(told)?;
-    let tables = tables.into_iter();
-    let tables: Vec<Table> = tables
-        .map(|(schema, name, engine, is_here)| Table { schema, name, engine, is_here })
-        .collect();
-    if tables.is_empty() {
-        return Ok(Engines::default());
-    }
-    let engine_of = |target: &str| {
-        let (schema, name) = apart(target);
-        let is_it = |table: &&Table| {
-            table.name == name && schema.map_or(table.is_here, |schema| table.schema == schema)
-        };
-        tables.iter().find(is_it).map(|table| table.engine.clone())
-    };
-    if let Some((table, engine)) = target.as_ref().and_then(|it| Some((it, engine_of(it)?))) {
+    let mut catalog = Catalog::of(connection).await.map_err(told)?;
+    if let Some(place @ (schema, name)) = target
+        && let Some(engine) = catalog.unsafe_engine(place).await.map_err(told)?
+    {
         let is_statement = matches!(action, Action::Statement(_));
-        return Err(DatabaseError::Engine { table: table.clone(), engine, is_statement });
+        let table = schema.map_or_else(|| name.to_owned(), |schema| format!("{schema}.{name}"));
+        return Err(DatabaseError::Engine { table, engine, is_statement });
     }
-    // A dead letter that is retried is removed before its row is stored.
-    let unfit = dead.and_then(|it| Some((it, engine_of(it)?))).map(|(table, engine)| {
-        let lack = lack(&engine);
-        let text = format!("it has the engine {engine}, which {lack}: use InnoDB");
-        DatabaseError::Dead(table.to_owned(), text.into())
+    let mut engines = Engines::default();
+    let mut dead = dead.map(|table| (table, apart(table)));
+    if let Some((table, place)) = dead
+        && let Some(engine) = catalog.unsafe_engine(place).await.map_err(told)?
+    {
+        // A dead letter that is retried is removed before its row is stored.
+        let text = format!("it has the engine {engine}, which {}: use InnoDB", lack(&engine));
+        engines.unfit = Some(DatabaseError::Dead(table.to_owned(), text.into()));
+        // Nothing is written to an unusable dead-letter table.
+        dead = None;
+    }
+    let places = target.into_iter().chain(dead.map(|(_, place)| place));
+    let places = places.map(|(schema, name)| {
+        let schema = schema.map_or_else(String::new, |schema| format!("{}.", quoted(schema, '`')));
+        format!("{schema}{}", quoted(name, '`'))
     });
-    let mut texts = vec![sql.to_owned()];
-    // The definitions of the views and triggers that a text names, recursively.
-    let behind = "select table_schema, table_name, table_schema = database(), view_definition from information_schema.views \
-                  union all select event_object_schema, event_object_table, \
-                  event_object_schema = database(), action_statement \
-                  from information_schema.triggers";
-    let behind: Vec<(String, String, bool, Option<String>)> =
-        connection.query(behind).await.map_err(told)?;
-    let mut behind: Vec<(Table, String)> = behind
-        .into_iter()
-        .map(|(schema, name, is_here, text)| {
-            (Table { schema, name, engine: String::new(), is_here }, text.unwrap_or_default())
-        })
-        .collect();
-    // Nothing is written to an unusable dead-letter table.
-    let named = target.as_deref().into_iter().chain(dead.filter(|_| unfit.is_none()));
-    texts.extend(named.map(|table| table.replace('.', " . ")));
-    let mut next = 0;
-    while let Some(text) = texts.get(next).cloned() {
-        let (named, others): (Vec<_>, Vec<_>) =
-            behind.into_iter().partition(|(table, _)| table.is_in(&text));
-        behind = others;
-        texts.extend(named.into_iter().map(|(_, text)| text));
-        next += 1;
-    }
-    let may_write = |table: &&Table| texts.iter().any(|text| table.is_in(text));
-    Ok(Engines { doubts: tables.iter().filter(may_write).map(doubt).collect(), unfit })
+    let texts = places.chain([sql.to_owned()]).collect();
+    let found = catalog.named_by(texts).await.map_err(told)?;
+    engines.doubts = found.iter().map(|(name, engine)| doubt(name, engine)).collect();
+    Ok(engines)
 }
 
-fn doubt(table: &Table) -> String {
-    let (name, engine, lack) = (&table.name, &table.engine, lack(&table.engine));
+/// The catalog of a server. A query without the name of a schema and those of tables would open every table of the
+/// server.
+struct Catalog<'c> {
+    connection: &'c mut Conn,
+    /// The schema that names without one refer to.
+    here: String,
+    schemas: Vec<String>,
+    /// The engines without transactions, or whose transactions are those of another server.
+    engines: Vec<String>,
+}
+
+impl<'c> Catalog<'c> {
+    async fn of(connection: &'c mut Conn) -> Result<Self, Error> {
+        let engines = format!(
+            "select engine from information_schema.engines \
+             where transactions <> 'YES' or lower(engine) not in ({KNOWN})"
+        );
+        let engines = connection.query(engines).await?;
+        let schemas = "select schema_name from information_schema.schemata where schema_name not in \
+                       ('information_schema', 'mysql', 'performance_schema', 'sys')";
+        let schemas = connection.query(schemas).await?;
+        let here: Option<Option<String>> = connection.query_first("select database()").await?;
+        let here = here.flatten().unwrap_or_default();
+        Ok(Self { connection, here, schemas, engines })
+    }
+
+    fn is_unsafe(&self, engine: &str) -> bool {
+        self.engines.iter().any(|it| it.eq_ignore_ascii_case(engine))
+    }
+
+    /// Returns the engine of a table, if it has no transactions.
+    async fn unsafe_engine(
+        &mut self,
+        (schema, name): (Option<&str>, &str),
+    ) -> Result<Option<String>, Error> {
+        let sql = "select engine from information_schema.tables where table_schema = ? and table_name = ?";
+        let schema = schema.unwrap_or(&self.here);
+        let engine: Option<Option<String>> =
+            self.connection.exec_first(sql, (schema, name)).await?;
+        Ok(engine.flatten().filter(|engine| self.is_unsafe(engine)))
+    }
+
+    /// Returns two columns of the rows of a catalog table whose column `of` is one of `names`.
+    async fn rows(
+        &mut self,
+        (columns, table, schema, of): (&str, &str, &str, &str),
+        here: &str,
+        names: &[String],
+    ) -> Result<Vec<(String, Option<String>)>, Error> {
+        let mut rows = Vec::new();
+        for names in names.chunks(NAMES_MAX) {
+            let marks = vec!["?"; names.len()].join(", ");
+            let sql = format!(
+                "select {columns} from information_schema.{table} where {schema} = ? and {of} in ({marks})"
+            );
+            let values = [here].into_iter().chain(names.iter().map(String::as_str));
+            let values: Vec<Value> = values.map(Value::from).collect();
+            rows.extend(self.connection.exec(sql, values).await?);
+        }
+        Ok(rows)
+    }
+
+    /// Returns the names and engines of the tables without transactions that these texts name, or the definitions of
+    /// views and triggers that they name, recursively.
+    async fn named_by(&mut self, texts: Vec<String>) -> Result<BTreeMap<String, String>, Error> {
+        let mut found = BTreeMap::new();
+        // Names without a schema refer to the schema beside the text.
+        let mut texts: Vec<(String, String)> =
+            texts.into_iter().map(|text| (self.here.clone(), text)).collect();
+        let mut next = 0;
+        while let Some((home, text)) = texts.get(next).cloned() {
+            next += 1;
+            let names = possible_names(&text);
+            let is_named = |schema: &&String| {
+                **schema == home || **schema == self.here || names.contains(&schema.to_lowercase())
+            };
+            let schemas: Vec<String> = self.schemas.iter().filter(is_named).cloned().collect();
+            let names: Vec<String> = names.into_iter().collect();
+            for schema in schemas {
+                let tables = ("table_name, engine", "tables", "table_schema", "table_name");
+                for (name, engine) in self.rows(tables, &schema, &names).await? {
+                    if let Some(engine) = engine.filter(|engine| self.is_unsafe(engine)) {
+                        found.insert(name, engine);
+                    }
+                }
+                let views = ("table_name, view_definition", "views", "table_schema", "table_name");
+                let mut behind = self.rows(views, &schema, &names).await?;
+                let (of, table) = ("event_object_schema", "event_object_table");
+                let triggers = ("trigger_name, action_statement", "triggers", of, table);
+                behind.extend(self.rows(triggers, &schema, &names).await?);
+                for text in behind.into_iter().filter_map(|(_, text)| text) {
+                    let text = (schema.clone(), text);
+                    if !texts.contains(&text) {
+                        texts.push(text);
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Returns everything in a text that may be the name of a table or schema, in lower case: each word, and each part
+/// between quotes.
+fn possible_names(text: &str) -> BTreeSet<String> {
+    const NAME_MAX: usize = 64;
+    let is_name = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '$';
+    let words = text.split(|letter| !is_name(letter));
+    let parts = words.chain(text.split('`')).chain(text.split('"'));
+    let may_be = |part: &&str| !part.is_empty() && part.chars().count() <= NAME_MAX;
+    parts.filter(may_be).map(str::to_lowercase).collect()
+}
+
+fn doubt(name: &str, engine: &str) -> String {
+    let lack = lack(engine);
     let end = match is_elsewhere(engine) {
         true => "rows may be stored twice",
         false => "the batch ends without a known outcome",
@@ -136,4 +204,18 @@ fn doubt(table: &Table) -> String {
         "the table `{name}` has the engine {engine}, which {lack}: where rows are written there by this pool \
          and one of a batch is rejected, {end}; use InnoDB"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_parts_between_quotes_may_be_names() {
+        let names = possible_names("insert into `a-b`.Hits values ('x y', \"c d\")");
+        for name in ["a-b", "hits", "c d", "into", "x"] {
+            assert!(names.contains(name), "{name}: {names:?}");
+        }
+        assert!(!names.contains(""));
+    }
 }

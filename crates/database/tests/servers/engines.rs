@@ -5,6 +5,7 @@ use exchange::Factory;
 
 use crate::place::{Place, hit, insert, serve, statement};
 use crate::proxy::{Cut, Proxy};
+use crate::server::{Kind, Server};
 
 const INSERT: &str = "insert into hits (id, path, status) values (:id, :path, :status)";
 
@@ -215,6 +216,37 @@ fn rows_on_their_way_when_their_table_lost_its_transactions_have_no_known_outcom
             }
         }
     }
+}
+
+/// Otherwise a login takes longer with each table of the server, and fails with a thousand of them.
+#[test]
+fn a_login_opens_no_tables_that_it_does_not_write() {
+    const TABLES: u64 = 80;
+    let mut server = Server::prepare_forever(Kind::Mariadb);
+    server.restart();
+    server.database("many");
+    let tables = (0..TABLES).map(|it| format!("create table t{it} (id bigint) engine = MyISAM"));
+    server.run("many", &tables.collect::<Vec<_>>().join(";"));
+    server.run("many", "create view seen as select * from t0");
+    server.database("own");
+    let place = Place::Server(Box::leak(Box::new(server)), "own".to_owned());
+    place.with_hits();
+    let keeping = || Job { dead: Some("dead".to_owned()), ..insert() };
+    place.options(keeping()).unwrap().check().unwrap();
+    let opened = || {
+        let said = place.run("show global status like 'Opened_table_definitions'");
+        said[0].split_once('|').unwrap().1.parse::<u64>().unwrap()
+    };
+    for job in [keeping(), statement(INSERT)] {
+        place.run("flush tables");
+        let before = opened();
+        place.options(job).unwrap().check().unwrap();
+        let count = opened() - before;
+        assert!(count < TABLES / 2, "{count} tables were opened");
+    }
+    // A table of another schema is found by its name, also behind a view.
+    let doubts = place.options(statement("insert into many.seen set id = :id")).unwrap().doubts();
+    assert!(doubts.unwrap().iter().any(|it| it.contains("`t0`") && it.contains("MyISAM")));
 }
 
 /// FEDERATED declares transactions, but undoes nothing if its remote table has none or its connection was opened again.
