@@ -51,6 +51,10 @@ pub enum Takes {
     Double,
     /// Decimal numbers, with so many decimal places where they are limited.
     Decimal(Option<u32>),
+    /// Decimal numbers of MySQL and MariaDB with so many decimal places. The servers drop digits of long notations.
+    ShortDecimal(u32),
+    /// Numbers of so many bits in MySQL and MariaDB, and texts, which are their bytes.
+    Bits(u32),
     /// Numbers of these kinds, which are rounded to so many decimal places.
     Rounded(Box<Self>, u32),
     /// Years from 1901 to 2155, and the number 0.
@@ -168,6 +172,10 @@ impl Takes {
             | Self::Decimal(_)
             | Self::Rounded(..) => self.check_number(bytes)?,
             Self::Unsigned(most) => check_unsigned(bytes, *most)?,
+            Self::ShortDecimal(_) => self.check_number(bytes)?,
+            Self::Bits(bits) if matches!(value, Value::Number(_)) => {
+                check_unsigned(bytes, u64::MAX.checked_shr(64 - bits).unwrap_or(0))?;
+            }
             Self::Year => check_year(value)?,
             Self::Date => time::check_date(bytes)?,
             Self::Time(digits) => time::check_time(bytes, *digits, false)?,
@@ -204,11 +212,12 @@ impl Takes {
             Self::Number if !number.is_kept_by_sqlite() => Err("would round the number".into()),
             Self::Single if !number.is_kept_by_single() => Err("would round the number".into()),
             Self::Double if !number.is_kept_by_double() => Err("would round the number".into()),
-            Self::Decimal(Some(places)) | Self::Rounded(_, places)
+            Self::Decimal(Some(places)) | Self::ShortDecimal(places) | Self::Rounded(_, places)
                 if number.places() > u64::from(*places) =>
             {
                 Err(format!("keeps {places} decimal places").into())
             }
+            Self::ShortDecimal(_) if !number.is_short() => Err("takes a shorter notation".into()),
             Self::Rounded(of, _) => of.check_number(text),
             _ => Ok(()),
         }

@@ -95,6 +95,17 @@ impl<'t> Decimal<'t> {
         self.is_i64() || self.is_kept_by_double() && (is_real || is_exact())
     }
 
+    /// Whether MySQL and MariaDB read all digits of this notation as a decimal: they read up to 81 digits, in groups of
+    /// nine on each side of the point, before they apply the exponent. Zeros at the end have no effect.
+    #[must_use]
+    pub fn is_short(&self) -> bool {
+        const GROUP: usize = 9;
+        const GROUPS_MAX: usize = 9;
+        let (whole, fraction) = self.mantissa;
+        let fraction = fraction.trim_end_matches('0');
+        whole.len().div_ceil(GROUP) + fraction.len().div_ceil(GROUP) <= GROUPS_MAX
+    }
+
     /// Whether both have the same digits at the same places.
     fn is_same(&self, other: &Decimal<'_>) -> bool {
         self.last_power() == other.last_power() && self.significant().eq(other.significant())
@@ -194,6 +205,24 @@ mod tests {
             assert!(number.is_i64() && !number.is_kept_by_double());
         }
         assert!(Decimal::of("\u{a0}1".as_bytes()).is_none());
+    }
+
+    #[test]
+    fn the_digits_before_an_exponent_are_counted_in_groups_of_nine_on_each_side() {
+        let zeros = |count| "0".repeat(count);
+        for (text, is_short) in [
+            ("1.5e300".to_owned(), true),
+            (format!("0.{}5e75", zeros(74)), false),
+            (format!("0.{}5e72", zeros(71)), true),
+            (format!("0.{}5e73", zeros(72)), false),
+            (format!("1.5{}", zeros(300)), true),
+            (format!("{}1.5", zeros(71)), true),
+            (format!("{}1.5", zeros(72)), false),
+            ("1".repeat(81), true),
+            (format!("{}.5", "1".repeat(81)), false),
+        ] {
+            assert_eq!(Decimal::of(text.as_bytes()).unwrap().is_short(), is_short, "{text}");
+        }
     }
 
     #[test]

@@ -14,7 +14,13 @@ pub(super) fn bound(fit: Fit<'_>, takes: &Takes) -> Value {
         Fit::Null => Value::NULL,
         Fit::Number(digits) if !is_text(takes) => {
             let number = std::str::from_utf8(&digits).ok().and_then(|text| text.parse().ok());
-            number.map_or_else(|| Value::Bytes(digits.into_owned()), Value::Int)
+            let unsigned = || match takes {
+                // The bytes of a text would be its bits.
+                Takes::Bits(_) => std::str::from_utf8(&digits).ok()?.parse().ok().map(Value::UInt),
+                _ => None,
+            };
+            let number = number.map(Value::Int).or_else(unsigned);
+            number.unwrap_or_else(|| Value::Bytes(digits.into_owned()))
         }
         Fit::Text(bytes) | Fit::Bytes(bytes) | Fit::Number(bytes) => {
             Value::Bytes(bytes.into_owned())
@@ -155,6 +161,8 @@ mod tests {
         assert_eq!(bound(b"-17"), Value::Int(-17));
         assert_eq!(bound(b"9223372036854775808"), Value::Bytes(b"9223372036854775808".to_vec()));
         assert_eq!(bound(b"1.50"), Value::Bytes(b"1.50".to_vec()));
+        let bits = super::bound(Fit::Number(b"9223372036854775808".into()), &Takes::Bits(64));
+        assert_eq!(bits, Value::UInt(1 << 63));
         let text = super::bound(Fit::Number(b"-0".into()), &Takes::Text);
         assert_eq!(text, Value::Bytes(b"-0".to_vec()));
     }

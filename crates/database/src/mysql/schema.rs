@@ -152,6 +152,7 @@ pub(super) async fn takes(
     let sql = "select column_name, data_type, \
                cast(case when data_type in ('char', 'varchar') then character_maximum_length \
                when data_type in ('tinytext', 'text') then character_octet_length \
+               when data_type = 'bit' then numeric_precision \
                else coalesce(numeric_scale, datetime_precision) end as signed), \
                case when data_type in ('enum', 'set') then column_type end \
                from information_schema.columns \
@@ -231,7 +232,7 @@ fn takes_of(of: &str, size: Option<u32>) -> Takes {
         "year" => Takes::Year,
         "float" => rounded(Takes::Single),
         "double" => rounded(Takes::Double),
-        "decimal" => Takes::Decimal(Some(size)),
+        "decimal" => Takes::ShortDecimal(size),
         "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" => Takes::Bytes,
         "json" => Takes::Json,
         "char" | "varchar" => Takes::Limited(size as usize),
@@ -239,7 +240,7 @@ fn takes_of(of: &str, size: Option<u32>) -> Takes {
         "date" => Takes::Date,
         "time" => Takes::Time(size),
         "datetime" | "timestamp" => Takes::Utc(size),
-        "bit" => Takes::Any,
+        "bit" => Takes::Bits(size.clamp(1, 64)),
         _ => Takes::Text,
     }
 }
@@ -249,12 +250,12 @@ pub(super) fn apart(table: &str) -> (Option<&str>, &str) {
     table.split_once('.').map_or((None, table), |(schema, name)| (Some(schema), name))
 }
 
-/// The types that text and numbers never fit.
 /// Returns the schema of the table of a statement, if it is named, and the table's name.
 pub(super) fn named(write: &PlainWrite) -> (Option<&str>, &str) {
     (write.schema.as_ref().map(|name| &*name.text), &write.table.text)
 }
 
+/// The types that text and numbers never fit.
 const SHAPES: [&str; 8] = [
     "geometry",
     "geometrycollection",

@@ -107,6 +107,35 @@ const COLUMNS: &[Column] = &[
         &[("19.99", SAME), ("19.5", "19.5"), ("19.999", "!row column `v`")],
     ),
     Column(["", "", "float(7,2)"], &[("19.5", SAME), ("19.999", "!row column `v`")]),
+    // Digits of a long notation are dropped before its exponent is applied.
+    Column(
+        ["", "numeric(10,2)", "decimal(10,2)"],
+        &[("1.50", SAME), ("\"15e-1\"", "1.50"), ("-0.10", SAME), ("1.5000e0", "1.50")],
+    ),
+    Column(
+        ["", "", "decimal(10,2)"],
+        &[(
+            "0.000000000000000000000000000000000000000000000000000000000000000000000000005e75",
+            "!row column `v`",
+        )],
+    ),
+    // Other notations are read as the bytes of a text.
+    Column(
+        ["", "", "bit(24)"],
+        &[
+            ("5", SAME),
+            ("16777215", SAME),
+            ("true", "1"),
+            ("1e3", "!row column `v`"),
+            ("1.5", "!row column `v`"),
+            ("-1", "!row column `v`"),
+            ("16777216", "!row column `v`"),
+        ],
+    ),
+    Column(
+        ["", "", "bit(64)"],
+        &[("9223372036854775808", SAME), ("18446744073709551615", SAME), ("-1", "!row column `v`")],
+    ),
     Column(
         ["", "", "year"],
         &[("2024", SAME), ("24", "!row column `v`"), ("\"5\"", "!row column `v`")],

@@ -139,6 +139,20 @@ fn texts_with_a_nul_are_refused_where_numbers_may_be_read_in_them() {
 }
 
 #[test]
+fn bits_take_whole_numbers_in_plain_digits_and_bytes() {
+    let number = |bits, text: &'static str| fit(&Takes::Bits(bits), Value::Number(text.as_bytes()));
+    for (bits, text) in [(1, "1"), (24, "16777215"), (64, "18446744073709551615"), (8, "0")] {
+        assert_eq!(number(bits, text), text);
+    }
+    for text in ["1e3", "1.5", "1.0", "-1", "-0", "16777216"] {
+        assert_eq!(number(24, text), "!takes whole numbers from 0 to 16777215", "{text}");
+    }
+    assert!(number(64, "18446744073709551616").starts_with('!'));
+    assert_eq!(fit(&Takes::Bits(8), Value::Json(b"true")), "1");
+    assert_eq!(fit(&Takes::Bits(8), Value::Bytes(b"5")), "'5'");
+}
+
+#[test]
 fn numbers_without_a_sign_are_kept_or_refused() {
     let takes = Takes::Unsigned(4_294_967_295);
     for text in ["0", "12", "4294967295", " 7 "] {
