@@ -1,5 +1,8 @@
 //! Conversion of values for the server and from the server.
 
+use std::fmt::Display;
+use std::str::FromStr;
+
 use fields::Value as Field;
 use mysql_async::consts::ColumnType;
 use mysql_async::{Column, Value};
@@ -44,6 +47,9 @@ pub(super) fn bytes_of(value: &Value) -> usize {
 /// The character set of binary data, in the protocol.
 pub(super) const BINARY: u16 = 63;
 
+/// The decimal places of a column that does not limit them, in the protocol.
+const PLACES_UNLIMITED: u8 = 31;
+
 /// How the values of a column are written in replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leaves {
@@ -53,6 +59,9 @@ pub(super) enum Leaves {
     Date,
     /// Their text is a number.
     Decimal,
+    /// Binary numbers of a column with so many decimal places. The server rounds them when they are stored and when it
+    /// writes them as text, but not in the protocol of prepared statements: -0.1 is there -0.09999999999999998.
+    Places(u8),
     /// Their text is JSON.
     Json,
     /// Bits, the highest bit first. They are written as a number.
@@ -68,6 +77,11 @@ impl Leaves {
             ColumnType::MYSQL_TYPE_DATE => Self::Date,
             ColumnType::MYSQL_TYPE_NEWDECIMAL | ColumnType::MYSQL_TYPE_DECIMAL => Self::Decimal,
             ColumnType::MYSQL_TYPE_BIT => Self::Bits,
+            ColumnType::MYSQL_TYPE_FLOAT | ColumnType::MYSQL_TYPE_DOUBLE
+                if column.decimals() < PLACES_UNLIMITED && !column.org_name_ref().is_empty() =>
+            {
+                Self::Places(column.decimals())
+            }
             ColumnType::MYSQL_TYPE_JSON if in_base64 => Self::Json,
             ColumnType::MYSQL_TYPE_GEOMETRY if in_base64 => Self::Base64,
             ColumnType::MYSQL_TYPE_STRING
@@ -96,8 +110,8 @@ pub(super) fn note(value: &Value, of: Leaves, digits: &mut Digits) {
         Value::NULL | Value::Bytes(_) => {}
         Value::Int(number) => digits.push(number),
         Value::UInt(number) => digits.push(number),
-        Value::Float(number) => digits.push(format_args!("{number:?}")),
-        Value::Double(number) => digits.push(format_args!("{number:?}")),
+        Value::Float(number) => digits.push(format_args!("{:?}", rounded(number, of))),
+        Value::Double(number) => digits.push(format_args!("{:?}", rounded(number, of))),
         Value::Date(year, month, day, hour, minute, second, micros) => {
             if of == Leaves::Date {
                 return digits.push(format_args!("{year:04}-{month:02}-{day:02}"));
@@ -114,6 +128,12 @@ pub(super) fn note(value: &Value, of: Leaves, digits: &mut Digits) {
             digits.push(format_args!("{sign}{hours:02}:{minutes:02}:{seconds:02}{fraction}"));
         }
     }
+}
+
+/// Returns a number with the decimal places of its column.
+fn rounded<N: Copy + Display + FromStr>(number: N, of: Leaves) -> N {
+    let Leaves::Places(places) = of else { return number };
+    format!("{number:.*}", usize::from(places)).parse().unwrap_or(number)
 }
 
 /// Returns the number that the bits represent, the highest bit first.
@@ -142,7 +162,7 @@ pub(super) fn field<'v>(
             },
             Leaves::Bits => Field::Number(texts.next().unwrap_or_default()),
             Leaves::Base64 => Field::Bytes(texts.next().unwrap_or_default()),
-            Leaves::AsTheyAre | Leaves::Date => Field::Bytes(bytes),
+            Leaves::AsTheyAre | Leaves::Date | Leaves::Places(_) => Field::Bytes(bytes),
         },
         Value::Date(..) | Value::Time(..) => Field::Bytes(texts.next().unwrap_or_default()),
         Value::Int(_) | Value::UInt(_) | Value::Float(_) | Value::Double(_) => {
@@ -181,5 +201,10 @@ mod tests {
         assert_eq!(shown(at, of), "2026-01-02 03:04:05.000060");
         assert_eq!(shown(Value::Time(true, 1, 2, 3, 4, 0), of), "-26:03:04");
         assert_eq!(shown(Value::Double(0.1), of), "0.1");
+        let places = |number| shown(Value::Double(number), Leaves::Places(2));
+        assert_eq!(places(-0.099_999_999_999_999_98), "-0.1");
+        assert_eq!(places(3.280_000_000_000_000_2), "3.28");
+        assert_eq!(places(1e300), "1e300");
+        assert_eq!(shown(Value::Float(19.5), Leaves::Places(2)), "19.5");
     }
 }

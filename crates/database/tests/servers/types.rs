@@ -107,6 +107,10 @@ const COLUMNS: &[Column] = &[
         &[("19.99", SAME), ("19.5", "19.5"), ("19.999", "!row column `v`")],
     ),
     Column(["", "", "float(7,2)"], &[("19.5", SAME), ("19.999", "!row column `v`")]),
+    Column(
+        ["", "", "double(10,2)"],
+        &[("-0.1", SAME), ("3.28", SAME), ("-19.25", SAME), ("123.45", SAME)],
+    ),
     // Digits of a long notation are dropped before its exponent is applied.
     Column(
         ["", "numeric(10,2)", "decimal(10,2)"],
