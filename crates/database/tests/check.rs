@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use database::sqlite::{SqliteOptions, factory};
-use database::{Action, DatabaseError, Job};
+use database::{Action, DatabaseError, Job, OnConflict};
 use exchange::{Factory, HandlerError};
 
 const CREATE: &str = "create table if not exists hits (id integer primary key, path text)";
@@ -58,6 +58,25 @@ fn commands_beside_the_daemon_make_no_file_and_say_that_there_is_none() {
     database.check().unwrap();
     assert_eq!(database.doubts(), Ok(Vec::new()));
     assert_eq!(database.letters().map(drop), Ok(()));
+}
+
+/// Otherwise a new row removes an acknowledged one that has the same value in another column.
+#[test]
+fn a_table_that_replaces_rows_keeps_none_and_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hits.db");
+    let create =
+        "create table if not exists hits (id integer primary key, u unique on conflict replace)";
+    let insert = insert("hits", &["id", "u"]);
+    let plain = factory(options(&path, insert.clone(), Some(create))).unwrap();
+    plain.check().unwrap();
+    let doubts = plain.doubts().unwrap();
+    assert!(doubts.len() == 1 && doubts[0].contains("`on conflict replace`"), "{doubts:?}");
+    let Action::Insert { table, columns, .. } = insert else { unreachable!() };
+    let on_conflict = OnConflict::Nothing(vec!["id".to_owned()]);
+    let keeping = Action::Insert { table, columns, on_conflict };
+    let text = told(options(&path, keeping, Some(create)));
+    assert!(text.contains("`on conflict replace`") && text.ends_with("of table `hits`"), "{text}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
+use sql::PlainWrite;
 
 use super::driver::SqliteDriver;
 use super::fault::{code_of, text_of};
@@ -12,7 +13,7 @@ use super::identity::{
     Identity, LOG_TRUNCATED, OpenFiles, beside, is_mounted_alone, links, orphaned_log, short_index,
     stale_log,
 };
-use super::keys::{Conflict, names};
+use super::keys::{Conflict, names, replaces};
 use super::letters;
 use super::link::{Prepared, SqliteLink};
 use super::log::{Depth, Log};
@@ -42,12 +43,12 @@ pub(super) fn connect(driver: &SqliteDriver, may_make: bool) -> Result<SqliteLin
         );
         return Err(DatabaseError::Open(path.clone(), text.into()));
     }
-    if let Some(index) = short_index(path) {
     if is_mounted_alone(path) {
         let text = "the file is mounted alone (as by `docker -v FILE:FILE`), without its write-ahead log, so that rows are \
                     lost; mount its directory instead";
         return Err(DatabaseError::Open(path.clone(), text.into()));
     }
+    if let Some(index) = short_index(path) {
         let text = format!(
             "`{}` was truncated while other handlers had it open; it is used when they have closed it",
             index.display()
@@ -74,6 +75,7 @@ pub(super) fn connect(driver: &SqliteDriver, may_make: bool) -> Result<SqliteLin
         check_table(&connection, table, columns).map_err(failed)??;
     }
     let conflict = Conflict::of(&connection, &job.action).map_err(failed)??;
+    let doubts = doubts(&connection, &job.action).map_err(failed)?;
     let unfit = match &job.dead {
         Some(table) => letters::prepare(&connection, table).map_err(failed)?,
         None => None,
@@ -101,7 +103,7 @@ pub(super) fn connect(driver: &SqliteDriver, may_make: bool) -> Result<SqliteLin
     let log = (log, pages);
     let link = SqliteLink::new(connection, files, log, statement, shape, job.lock_timeout);
     let mut link = link.map_err(failed)?;
-    link.unfit = unfit;
+    (link.unfit, link.doubts) = (unfit, doubts);
     Ok(link)
 }
 
@@ -174,6 +176,29 @@ fn configure(connection: &Connection, sync: Sync) -> Result<String, Error> {
     };
     connection.pragma_update(None, "synchronous", level)?;
     connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
+}
+
+/// Returns one sentence if the definition of the target table lets rows remove others.
+fn doubts(connection: &Connection, action: &Action) -> Result<Vec<String>, Error> {
+    let write;
+    let table = match action {
+        Action::Insert { table, .. } => table,
+        Action::Statement(sql) => {
+            write = PlainWrite::of(sql);
+            match &write {
+                Some(write) => &write.table.text,
+                None => return Ok(Vec::new()),
+            }
+        }
+        Action::Query(_) => return Ok(Vec::new()),
+    };
+    Ok(match replaces(connection, table)? {
+        true => vec![format!(
+            "the table `{table}` is defined with `on conflict replace`: a row that conflicts with acknowledged rows \
+             removes them, and `null` may be stored as the default of its column"
+        )],
+        false => Vec::new(),
+    })
 }
 
 type Checked = Result<(), DatabaseError>;

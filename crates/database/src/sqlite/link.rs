@@ -56,6 +56,8 @@ pub(super) struct SqliteLink {
     returned: Vec<String>,
     /// The returned columns have changed.
     returns_others: bool,
+    /// One sentence for a table whose definition lets rows remove others.
+    pub(super) doubts: Vec<String>,
     /// The reason why the dead-letter table cannot be used.
     pub(super) unfit: Option<DatabaseError>,
     /// The version of the schema that these values belong to.
@@ -101,6 +103,7 @@ impl SqliteLink {
             takes,
             returned,
             returns_others: false,
+            doubts: Vec::new(),
             unfit: None,
             schema,
             lock_timeout,
@@ -516,6 +519,10 @@ impl DatabaseSession for SqliteLink {
         _: &Stop,
     ) -> Result<(), Fault> {
         letters::write_dead_letters(&self.connection, table, letters)
+    }
+
+    fn doubts(&self) -> &[String] {
+        &self.doubts
     }
 
     fn unfit(&self) -> Option<&DatabaseError> {
