@@ -37,8 +37,11 @@ enum Zone {
     None,
     /// The offset from UTC in minutes, positive to the east.
     Ahead(i64),
-    /// Words for the half of the day or the era.
-    Words,
+    /// A word for the half of the day, one for the era, or both.
+    Words {
+        half: bool,
+        era: bool,
+    },
 }
 
 fn number(text: &str, digits: usize) -> Option<i64> {
@@ -111,13 +114,20 @@ fn time_of(text: &str) -> Option<(Time<'_>, &str)> {
 impl Zone {
     fn of(text: &str) -> Option<Self> {
         let text = text.trim_matches(is_blank);
-        let is_word =
-            |it: &str| ["am", "pm", "ad", "bc"].iter().any(|word| it.eq_ignore_ascii_case(word));
+        let count = |words: [&str; 2]| {
+            let found = text.split(is_blank).filter(|it| !it.is_empty());
+            found.filter(|it| words.iter().any(|word| it.eq_ignore_ascii_case(word))).count()
+        };
         match text {
             "" => Some(Self::None),
             "Z" | "z" => Some(Self::Ahead(0)),
             _ if text.starts_with(['+', '-']) => ahead_of(text).map(Self::Ahead),
-            _ => text.split(is_blank).all(is_word).then_some(Self::Words),
+            _ => {
+                let (half, era) = (count(["am", "pm"]), count(["ad", "bc"]));
+                let all = text.split(is_blank).filter(|it| !it.is_empty()).count();
+                let is_known = half <= 1 && era <= 1 && half + era == all;
+                is_known.then_some(Self::Words { half: half > 0, era: era > 0 })
+            }
         }
     }
 }
@@ -140,7 +150,8 @@ impl<'t> DateTime<'t> {
     fn of(text: &'t str) -> Option<Self> {
         let (day, rest) = day_of(text)?;
         let midnight = Time { minute: 0, seconds: "" };
-        if let Some(zone @ (Zone::None | Zone::Words)) = Zone::of(rest) {
+        // Without a time, `pm` would be noon.
+        if let Some(zone @ (Zone::None | Zone::Words { half: false, .. })) = Zone::of(rest) {
             return Some(Self { day, time: midnight, zone });
         }
         let time =
@@ -211,7 +222,8 @@ pub fn check_fraction(text: &[u8], digits: u32) -> Result<(), Mismatch> {
 /// When the column would change the day.
 pub fn check_date(text: &[u8]) -> Result<(), Mismatch> {
     let text = trimmed(text).ok_or(NOT_DAY)?;
-    let is_alone = |(_, rest)| matches!(Zone::of(rest), Some(Zone::None | Zone::Words));
+    let is_alone =
+        |(_, rest)| matches!(Zone::of(rest), Some(Zone::None | Zone::Words { half: false, .. }));
     let is_day = is_word(text) || date_of(text).is_some_and(is_alone);
     if is_day { Ok(()) } else { Err(NOT_DAY.into()) }
 }
@@ -240,8 +252,11 @@ pub fn check_time(text: &[u8], digits: u32, may_have_zone: bool) -> Result<(), M
     let is_known = match Zone::of(zone) {
         None => false,
         Some(Zone::Ahead(_)) => may_have_zone,
-        Some(Zone::None | Zone::Words) => true,
+        Some(Zone::None | Zone::Words { era: false, .. }) => true,
+        Some(Zone::Words { era: true, .. }) => false,
     };
+    // MariaDB reads 10:11.5 as a fraction of minute 11, PostgreSQL as minutes and seconds.
+    let is_known = is_known && (time.matches(':').count() != 1 || !time.contains('.'));
     match is_time && is_known {
         false => Err(not.into()),
         true if !fits(time, digits) => Err(too_fine(digits)),
@@ -271,7 +286,7 @@ pub fn to_utc(text: &[u8], digits: u32) -> Result<Option<String>, Mismatch> {
         Zone::Ahead(ahead) => ahead,
         // If the text consists of digits alone, some databases do not read the time.
         Zone::None if text.len() > 8 && leading_digits(text).0.len() >= 8 => 0,
-        Zone::None | Zone::Words => return Ok(None),
+        Zone::None | Zone::Words { .. } => return Ok(None),
     };
     let minutes = day * 1440 + minute - ahead;
     let (year, month, day) = civil_from_days(minutes.div_euclid(1440));
@@ -341,6 +356,8 @@ mod tests {
             "01.01.2024",
             "2024-001T00:00:00+02",
             "2024-01-01+02",
+            "2024-01-01 pm",
+            "2024-01-01 10:00 am pm",
             "2024-01-01Z",
             "2024-01-0110:00:00",
             "2024-02-30T10:00:00Z",
@@ -397,6 +414,14 @@ mod tests {
             ("10:00:00+05", false, false),
             ("10:00:00Z", false, false),
             ("10:00:00 CET", true, false),
+            ("10:00:00 pm", true, true),
+            ("10:00:00 bc", false, false),
+            ("10:00:00 ad", true, false),
+            ("10:00:00 am pm", false, false),
+            // Minutes and seconds, or hours and minutes.
+            ("10:11.5", false, false),
+            ("10:11.5", true, false),
+            ("10:11:12.5", true, true),
             ("10:00:00+05", true, true),
             ("10:00:00Z", true, true),
             ("2024-01-01 10:00:00", true, false),
@@ -429,6 +454,9 @@ mod tests {
             ("", false),
             ("2024-01-01 00:00", false),
             ("2024-01-01 EST", false),
+            ("2024-01-01am", false),
+            ("2024-01-01 pm", false),
+            ("2024-01-01 bc ad", false),
             ("2024-01-01+02", false),
             ("20240101100000", false),
             ("1/1/2024 10:00", false),
