@@ -7,6 +7,7 @@ use std::sync::Arc;
 use mysql_async::SslOpts;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, Opts, OptsBuilder};
+use sql::PlainWrite;
 
 use super::driver::MysqlDriver;
 use super::fault::{refused, unless_for_now};
@@ -84,6 +85,13 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseEr
     };
     let engines = engines::check(&mut connection, name, job).await?;
     let is_atomic = engines.doubts.is_empty();
+    if let Action::Statement(sql) = &job.action
+        && !driver.names.is_empty()
+        && PlainWrite::of(sql).is_none()
+        && sql::check_verb(sql, &["delete"]).is_err()
+    {
+        doubts.push(UNCHECKED.to_owned());
+    }
     doubts.extend(engines.doubts);
     doubts.extend(key.doubts);
     unfit = unfit.or(engines.unfit);
@@ -116,6 +124,10 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseEr
         unfit,
     })
 }
+
+/// The server does not report which column a parameter is for.
+const UNCHECKED: &str = "`statement`: its values are not compared with the types of the columns, which may round or cut \
+    them; write it as `insert into t (a, b) values (:a, :b)` or `update t set a = :a`";
 
 /// Returns the byte of the statement in the settings that an error concerns.
 fn place_of(driver: &MysqlDriver, error: &Error) -> Option<usize> {

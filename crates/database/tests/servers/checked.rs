@@ -128,6 +128,31 @@ fn what_a_power_failure_could_take_is_told(place: &Place) {
     }
 }
 
+#[test]
+fn a_statement_whose_values_are_not_checked_is_told() {
+    let place = Place::mariadb();
+    place.with_hits();
+    let doubts = |sql: &str| {
+        let job = Job::new(Action::Statement(sql.to_owned()));
+        let doubts = place.options(Job { sync: Sync::Normal, ..job }).unwrap().doubts().unwrap();
+        doubts.iter().filter(|it| it.contains("not compared with the types")).count()
+    };
+    for sql in [
+        "insert into hits set id = :id, path = :path",
+        "insert hits (id, path) values (:id, :path)",
+        "insert into hits (id, path) values (:id, :path), (:id + 1, :path)",
+    ] {
+        assert_eq!(doubts(sql), 1, "{sql}");
+    }
+    for sql in [
+        "insert into hits (id, path) values (:id, :path)",
+        "update hits set path = :path where id = :id",
+        "delete from hits where id = :id",
+    ] {
+        assert_eq!(doubts(sql), 0, "{sql}");
+    }
+}
+
 /// They run for the update that leaves such a row unchanged.
 #[test]
 fn a_trigger_that_runs_for_rows_that_exist_already_is_told() {
