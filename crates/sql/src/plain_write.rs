@@ -72,7 +72,17 @@ impl PlainWrite {
         let given = columns.into_iter().zip(values);
         let given =
             given.filter_map(|(column, (at, value))| ColumnParameter::of(column, at, value));
-        Some(Self { schema, table, given: given.collect() })
+        let mut given: Vec<_> = given.collect();
+        if reader.skip_to("update") {
+            // SQLite and PostgreSQL: `do update set`; MySQL and MariaDB: `on duplicate key update`.
+            let at = reader.at;
+            if reader.word().as_deref() != Some("set") {
+                reader.at = at;
+            }
+            // What cannot be read is left to the database.
+            given.extend(reader.assignments().unwrap_or_default());
+        }
+        Some(Self { schema, table, given })
     }
 
     fn update(mut reader: Reader<'_>) -> Option<Self> {
@@ -81,18 +91,8 @@ impl PlainWrite {
         if reader.word()? != "set" {
             return None;
         }
-        let mut given = Vec::new();
-        loop {
-            let column = reader.name()?;
-            if !reader.mark('=') {
-                return None;
-            }
-            let (at, value) = reader.set_value();
-            given.extend(ColumnParameter::of(column, at, value));
-            if !reader.mark(',') {
-                return Some(Self { schema, table, given });
-            }
-        }
+        let given = reader.assignments()?;
+        Some(Self { schema, table, given })
     }
 }
 
@@ -203,6 +203,51 @@ impl<'s> Reader<'s> {
         (begin, rest[..length].trim_end())
     }
 
+    /// Reads `a = :x, b = now()`, up to the end of the values.
+    fn assignments(&mut self) -> Option<Vec<ColumnParameter>> {
+        let mut given = Vec::new();
+        loop {
+            let column = self.name()?;
+            if !self.mark('=') {
+                return None;
+            }
+            let (at, value) = self.set_value();
+            given.extend(ColumnParameter::of(column, at, value));
+            if !self.mark(',') {
+                return Some(given);
+            }
+        }
+    }
+
+    /// Skips everything up to the end of this word, outside of quotes, comments and parentheses. Returns whether it
+    /// was there.
+    fn skip_to(&mut self, word: &str) -> bool {
+        let mut depth = 0_usize;
+        loop {
+            let rest = self.rest();
+            let Some(letter) = rest.chars().next() else { return false };
+            if is_name(letter) {
+                let found = self.word();
+                if depth == 0 && found.as_deref() == Some(word) {
+                    return true;
+                }
+                continue;
+            }
+            self.at += letter.len_utf8();
+            match letter {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                '\'' | '"' | '`' => {
+                    let Some(end) = rest[1..].find(letter) else { return false };
+                    self.at += end + 1;
+                }
+                // A parameter with the name of the word.
+                ':' => drop(self.word()),
+                _ => {}
+            }
+        }
+    }
+
     fn columns(&mut self) -> Option<Vec<Name>> {
         let mut columns = Vec::new();
         if !self.mark('(') {
@@ -299,6 +344,17 @@ mod tests {
                 "\"a b\": y=_at",
             ),
             ("replace into t (a) value (:a) on duplicate key update a = 1", "t: a=a"),
+            (
+                "insert into t (a) values (:a) on duplicate key update b = :b, a = values(a)",
+                "t: a=a b=b",
+            ),
+            (
+                "insert into t (a) values (:a) on conflict (lower(update)) where b <> 'update' and c = :update \
+                 do update set B = :b, c = excluded.c, d = :d where t.e = :e returning a",
+                "t: a=a B=b d=d",
+            ),
+            ("insert into t (a) values (:a) on conflict do update set (a, b) = (:a, :b)", "t: a=a"),
+            ("insert into t (a) values (:a) on conflict do nothing returning a", "t: a=a"),
             ("insert into t (ä) values (:ä)", "t: ä=ä"),
             ("insert into \"a.b\" (A) values (:a)", "\"a.b\": A=a"),
             ("insert into A.\"b.C\"(\"D\") values (:d)", "A.\"b.C\": \"D\"=d"),

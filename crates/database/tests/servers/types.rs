@@ -11,6 +11,7 @@ use crate::server::{Kind, Server};
 crate::suite!(
     values_are_read_back_as_they_were_given_or_refused,
     a_statement_keeps_types_as_an_insert_does,
+    the_update_of_a_row_that_exists_keeps_types_as_well,
     bytes_go_both_ways_in_tsv_as_they_are,
     refused_values_leave_their_neighbours_alone,
     a_column_that_takes_a_value_since_it_was_altered_gets_it,
@@ -469,6 +470,22 @@ fn a_statement_keeps_types_as_an_insert_does(place: &Place) {
         let sql = format!("insert into {table} (id, v) values (:id, :v)");
         Job::new(Action::Statement(sql))
     });
+}
+
+fn the_update_of_a_row_that_exists_keeps_types_as_well(place: &Place) {
+    let of = ["integer", "numeric(10,2)", "decimal(10,2)"][index(place)];
+    place.run(&format!("create table kept (id bigint primary key, v {of})"));
+    let update = match place.is_mariadb() {
+        true => "on duplicate key update V = :v",
+        false => "on conflict (id) do update set V = :v",
+    };
+    let sql = format!("insert into kept (id) values (:id) {update}");
+    let mut handler = place.handler(Job::new(Action::Statement(sql)));
+    let rows = [r#"{"id":1,"v":2}"#, r#"{"id":1,"v":3}"#, r#"{"id":1,"v":9007199254740993.555}"#];
+    let answers = serve(&mut handler, rows);
+    assert_eq!(answers[..2], ["ok"; 2]);
+    assert!(answers[2].starts_with("!row column `v`"), "{answers:?}");
+    assert_eq!(place.run("select round(v, 0) from kept")[0].split('.').next(), Some("3"));
 }
 
 fn bytes_go_both_ways_in_tsv_as_they_are(place: &Place) {
