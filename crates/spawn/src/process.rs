@@ -31,6 +31,19 @@ impl Process {
     }
 }
 
+/// Whether a process can fork: none of its threads has ended, is stopped, or waits in the kernel for an event that no
+/// signal interrupts. An unreadable process has ended.
+pub(crate) fn is_active(pid: i32) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
+    let stats = threads.flatten().filter_map(|it| fs::read_to_string(it.path().join("stat")).ok());
+    stats.filter_map(|stat| state(&stat)).any(|state| !"TtZXxD".contains(state))
+}
+
+/// Returns the state in `/proc/PID/stat` (proc_pid_stat(5)).
+fn state(stat: &str) -> Option<char> {
+    stat.rsplit_once(')')?.1.trim_start().chars().next()
+}
+
 pub(crate) fn own() -> i32 {
     std::process::id().cast_signed()
 }
@@ -85,6 +98,22 @@ mod tests {
         let process = Process::parse(7, stat).unwrap();
         assert_eq!(process, Process { pid: 7, parent: 3, session: 5, started: 9876 });
         assert_eq!(Process::parse(7, "7 (cut) S 3"), None);
+    }
+
+    #[test]
+    fn a_stopped_process_is_not_active_and_a_running_one_is() {
+        assert_eq!(state("7 (a) T (c) S 3 7 5"), Some('S'));
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let pid = child.id().cast_signed();
+        assert!(is_active(pid) && is_active(own()));
+        let id = rustix::process::Pid::from_raw(pid).unwrap();
+        rustix::process::kill_process(id, rustix::process::Signal::STOP).unwrap();
+        // Returns as soon as the child has stopped.
+        rustix::process::waitpid(Some(id), rustix::process::WaitOptions::UNTRACED).unwrap();
+        assert!(!is_active(pid));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!is_active(pid));
     }
 
     #[test]

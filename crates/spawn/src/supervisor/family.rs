@@ -13,19 +13,24 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
 use super::child::START_MARK;
 use super::program::Program;
-use crate::process::{Process, children, descendants, own};
+use crate::process::{Process, children, descendants, is_active, own};
+
+/// The maximum time until all processes of a family are stopped. Those that are not stopped by then, for example because
+/// they may not be signalled, are killed like the others, and the callers repeat the call.
+const STOP_ALL_MAX: Duration = Duration::from_millis(500);
 
 /// Sends a signal to one process. It is no error if the process has ended: the id of a child is not reused until the
-/// child is reaped.
-pub(super) fn signal(pid: i32, signal: Signal) {
-    if let Some(pid) = Pid::from_raw(pid) {
-        let _ = rustix::process::kill_process(pid, signal);
-    }
+/// child is reaped. Returns whether this process may signal it.
+pub(super) fn signal(pid: i32, signal: Signal) -> bool {
+    let sent = Pid::from_raw(pid).map(|pid| rustix::process::kill_process(pid, signal));
+    sent != Some(Err(Errno::PERM))
 }
 
 /// Sends a signal to the process group that `pid` leads, if it leads one.
@@ -46,10 +51,35 @@ pub(super) fn signal_session(program: i32, how: Signal) {
         .collect();
     match Pid::from_raw(program).map(|pid| rustix::process::kill_process_group(pid, how)) {
         Some(Ok(())) | None => {}
-        Some(Err(_)) => signal(program, how),
+        Some(Err(_)) => {
+            signal(program, how);
+        }
     }
     for pid in others {
         signal(pid, how);
+    }
+}
+
+/// Kills all processes that `list` returns.
+///
+/// All are stopped before the first is killed. A killed process makes room for another under the process limit of its
+/// user, so a chain of processes whose last one forks at every opportunity would renew itself for as long as its
+/// processes were killed and reaped one by one. `list` is called again until every process in it is stopped: a process
+/// may fork until its signal arrives, and may continue a process that was stopped before.
+pub(super) fn kill_all_of(list: impl Fn() -> Vec<i32>) {
+    let until = Instant::now() + STOP_ALL_MAX;
+    loop {
+        let all = list();
+        let active = all.iter().filter(|&&pid| is_active(pid));
+        // A process that may not be signalled is not waited for.
+        let stopping = active.filter(|&&pid| signal(pid, Signal::STOP)).count();
+        if stopping == 0 || Instant::now() >= until {
+            for pid in all {
+                signal(pid, Signal::KILL);
+            }
+            return;
+        }
+        std::thread::yield_now();
     }
 }
 
@@ -71,11 +101,13 @@ pub(super) fn kill_strays(programs: &HashMap<i32, Program>, ended: &[i32]) {
         {
             // All descendants of a stray are strays. The group is signalled only if the orphan leads it, because only
             // then the number belongs to the orphan.
-            let descendants = descendants(orphan.pid);
+            signal_group(orphan.pid, Signal::STOP);
+            kill_all_of(|| {
+                let mut all = descendants(orphan.pid);
+                all.push(orphan.pid);
+                all
+            });
             signal_group(orphan.pid, Signal::KILL);
-            for pid in [orphan.pid].into_iter().chain(descendants) {
-                signal(pid, Signal::KILL);
-            }
         }
     }
 }

@@ -22,7 +22,7 @@ const KILL_MAX: Duration = Duration::from_secs(60);
 /// themselves within `stop_timeout`. Then they receive SIGTERM, and after `term` they are killed.
 pub(super) fn stop_all(signals: &OwnedFd, grace: Duration, term: Duration) {
     if !ended_within(signals, grace) {
-        for pid in process::descendants(std::process::id().cast_signed()) {
+        for pid in process::descendants(process::own()) {
             family::signal(pid, Signal::TERM);
             family::signal(pid, Signal::CONT);
         }
@@ -49,15 +49,12 @@ fn ended_within(signals: &OwnedFd, limit: Duration) -> bool {
     }
 }
 
-/// Kills every child, and every descendant when it becomes a child, until no child is left.
+/// Kills all descendants, repeatedly, until no child is left.
 pub(super) fn kill_all() {
     let until = Instant::now() + KILL_MAX;
     while Instant::now() < until {
-        for pid in process::children(std::process::id().cast_signed()) {
-            // Both, because a child may or may not have its own process group yet.
-            family::signal_group(pid, Signal::KILL);
-            family::signal(pid, Signal::KILL);
-        }
+        // None is reaped before all have received the signal.
+        family::kill_all_of(|| process::descendants(process::own()));
         if reap_all() {
             return;
         }

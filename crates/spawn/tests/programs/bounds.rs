@@ -28,6 +28,7 @@ pub(crate) const ALL: &[crate::Test] = &[
     ("bounds::a_program_with_a_group_alone_has_no_capabilities", group_alone),
     ("bounds::a_program_of_another_user_has_no_session_keyring_of_the_daemon", keyring),
     ("bounds::a_fork_bomb_is_held_by_its_limit_and_all_of_it_is_ended", bomb),
+    ("bounds::a_chain_that_forks_whenever_a_process_is_reaped_ends_with_the_daemon", chain),
     ("bounds::a_start_that_cannot_fork_fails_alone_and_later_ones_succeed", fork_failure),
     ("bounds::no_descriptor_left_fails_the_start_and_nothing_else", no_descriptor),
     ("bounds::prints_on_standard_output_do_not_touch_a_protocol_on_three_and_four", three_four),
@@ -381,18 +382,52 @@ fn bomb() {
         "$| = 1; while (1) { my $p = fork; if (!defined $p) { print \"full\\n\"; sleep 1000 } }";
     let program = daemon.start(9, Command { bounds, ..command("perl", &["-e", perl]) });
     assert_eq!(program.line(), "full");
-    let ours = || {
-        let all = fs::read_dir("/proc").unwrap().flatten();
-        all.filter(|entry| {
-            let status = fs::read_to_string(entry.path().join("status")).unwrap_or_default();
-            status.contains("Uid:\t3999999998") && !status.contains("State:\tZ")
-        })
-        .count()
-    };
+    let ours = || processes_of("3999999998").len();
     assert!((1..=40).contains(&ours()), "{} processes", ours());
     assert_eq!(daemon.output(shell("echo alive")), "alive\n");
     daemon.kill(&program);
     until(PATIENCE, "all of it ended", || ours() == 0);
+}
+
+/// Returns the running processes of a user.
+fn processes_of(user: &str) -> Vec<i32> {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(|pid| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        status.contains(&format!("Uid:\t{user}\t")) && !status.contains("State:\tZ")
+    })
+    .collect()
+}
+
+/// A chain of processes, each in a session of its own, of which only the last one forks. It is at the limit of its user,
+/// so its next fork succeeds as soon as one process of the chain is reaped.
+fn chain() {
+    if !may_change_users() {
+        return;
+    }
+    let bounds = Bounds {
+        user: Some("3999999994".into()),
+        group: Some("65534".into()),
+        limits: Limits { processes: Some(30), ..Limits::default() },
+        ..Bounds::default()
+    };
+    let perl = "use POSIX; $| = 1; $SIG{TERM} = 'IGNORE'; while (1) { my $p = fork; \
+                if (!defined $p) { $said++ or print \"full\\n\"; select undef, undef, undef, 0.0003 } \
+                elsif ($p) { sleep while 1 } else { setsid } }";
+    let mut daemon = Daemon::new();
+    let program = daemon.start(9, Command { bounds, ..command("perl", &["-e", perl]) });
+    assert_eq!(program.line(), "full");
+    drop(daemon);
+    let left = processes_of("3999999994");
+    for pid in &left {
+        // Stopped before the test fails, so that no process of the chain outlives the test.
+        let _ = std::process::Command::new("kill").args(["-STOP", &pid.to_string()]).status();
+    }
+    for pid in &left {
+        let _ = std::process::Command::new("kill").args(["-KILL", &pid.to_string()]).status();
+    }
+    assert!(left.is_empty(), "{} processes of the chain remain", left.len());
 }
 
 /// The argument that makes this executable act as a daemon that may have five processes and threads: two of the daemon,
