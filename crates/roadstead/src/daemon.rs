@@ -48,6 +48,8 @@ pub enum DaemonError {
     AccessLog(io::Error),
     /// The configuration names something that cannot be created.
     Build(gateway::BuildError),
+    /// Programs of a user could be started but not ended.
+    User(String),
     /// Programs cannot be started.
     Spawner(spawn::SpawnError),
     /// A required system call failed.
@@ -62,7 +64,7 @@ impl std::fmt::Display for DaemonError {
             Self::Admin { address, error } => {
                 write!(f, "the admin address {address} cannot be served: {error}")
             }
-            Self::AdminOption(message) => f.write_str(message),
+            Self::AdminOption(message) | Self::User(message) => f.write_str(message),
             Self::AccessLog(error) => write!(f, "the access log cannot be opened: {error}"),
             Self::Build(error) => error.fmt(f),
             Self::Spawner(error) => write!(f, "no program can be started: {error}"),
@@ -90,6 +92,9 @@ impl DaemonError {
 /// The daemon could not start. No request was served.
 pub fn serve(configuration: Configuration, file: Option<&Path>) -> Result<ExitCode, DaemonError> {
     error_log::hide(&configuration);
+    if let Some(remark) = exposure::users_beyond_control(&configuration).into_iter().next() {
+        return Err(DaemonError::User(format!("{}: {}", remark.path.join("."), remark.message)));
+    }
     spawn::withhold(configuration.secret_variables())
         .map_err(|error| DaemonError::System("secrets cannot be protected", error))?;
     let (event, given) = (configuration.daemon.event, (configuration, file));

@@ -1,4 +1,4 @@
-//! Warns about what a configuration exposes to programs, probably by mistake.
+//! Reports what a configuration exposes to programs, probably by mistake, and programs that could not be ended.
 
 use settings::{Configuration, Probe, Remark};
 
@@ -35,6 +35,37 @@ fn checks_without_user(configuration: &Configuration) -> Vec<Remark> {
             let message = format!(
                 "the health check of pool `{}` runs as root: name another user with `health_check.user`",
                 pool.name
+            );
+            remarks.push(Remark { path, message });
+        }
+    }
+    remarks
+}
+
+/// Reports the options that name a user whose programs this process could start but not end, so that they would ignore
+/// every timeout and outlive the daemon.
+pub fn users_beyond_control(configuration: &Configuration) -> Vec<Remark> {
+    users_of_programs(configuration, &spawn::cannot_kill_programs_of)
+}
+
+fn users_of_programs(
+    configuration: &Configuration,
+    cannot_kill: &dyn Fn(&str) -> bool,
+) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    for pool in &configuration.pools {
+        let check = pool.balancing.health_check.check.as_ref().map(|check| &check.probe);
+        let of_check = match check {
+            Some(Probe::Program { user, .. }) => user.as_deref(),
+            _ => None,
+        };
+        let of_pool = pool.program().and_then(|program| program.bounds.user.as_deref());
+        for (user, keys) in [(of_pool, &["user"][..]), (of_check, &["health_check", "user"])] {
+            let Some(user) = user.filter(|user| cannot_kill(user)) else { continue };
+            let path = ["pool", &pool.name].iter().chain(keys).map(|&key| key.to_owned()).collect();
+            let message = format!(
+                "the daemon may start programs as user `{user}`, but may not end them: give it the capability \
+                 CAP_KILL in addition to CAP_SETUID and CAP_SETGID"
             );
             remarks.push(Remark { path, message });
         }
@@ -79,5 +110,24 @@ mod tests {
         assert_eq!(remarks.len(), 1);
         assert!(remarks[0].message.contains("pool `w` runs as root"), "{}", remarks[0].message);
         assert!(checks_without_user(&pool(", user = \"nobody\"")).is_empty());
+    }
+
+    #[test]
+    fn each_user_whose_programs_cannot_be_killed_is_reported_at_its_option() {
+        let text = configuration(
+            "[pool.w]\nprogram = [\"cat\"]\nuser = \"games\"\nframing = \"http\"\n\
+             health_check = { check = \"program\", command = [\"true\"], user = \"nobody\" }",
+        );
+        let found = |those: &'static [&str]| {
+            let remarks = users_of_programs(&text, &move |user| those.contains(&user));
+            remarks.into_iter().map(|remark| remark.path.join(".")).collect::<Vec<_>>()
+        };
+        assert_eq!(found(&[]), Vec::<String>::new());
+        assert_eq!(found(&["games"]), ["pool.w.user"]);
+        assert_eq!(found(&["games", "nobody"]), ["pool.w.user", "pool.w.health_check.user"]);
+        let remarks = users_of_programs(&text, &|user| user == "games");
+        assert!(
+            remarks[0].message.contains("user `games`") && remarks[0].message.contains("CAP_KILL")
+        );
     }
 }

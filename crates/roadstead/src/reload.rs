@@ -119,6 +119,10 @@ impl Reloader {
         serving: &Configuration,
     ) -> Result<(Vec<Reload>, Configuration), Diagnostics> {
         let (source, mut new) = self.read()?;
+        let users = exposure::users_beyond_control(&new);
+        if !users.is_empty() {
+            return Err(settings::placed(&source, &users));
+        }
         let registry = self.handler_registry.as_ref();
         let reloads = shard_reload::prepare(serving, &mut new, &self.fleet, registry)
             .map_err(|remarks| settings::placed(&source, &remarks))?;

@@ -57,3 +57,11 @@ pub use withheld::withhold;
 pub fn group_id(name: &str) -> Option<u32> {
     system::group_shared(name)
 }
+
+/// Whether this process can start programs as the user with this name or number (it has `CAP_SETUID`), but could not end
+/// them (it lacks `CAP_KILL`). Such programs are rejected at their start. It may query a directory service, and may
+/// block.
+#[must_use]
+pub fn cannot_kill_programs_of(user: &str) -> bool {
+    supervisor::cannot_kill(user)
+}

@@ -44,6 +44,7 @@ mod sweep;
 
 use cgroup::{Group, Groups};
 use child::{Environment, Executing, IGNORED};
+pub(crate) use confine::cannot_kill;
 use program::{Program, State};
 use report_error::report_error;
 
@@ -358,7 +359,12 @@ impl Supervisor {
                 Stop::Term => Signal::TERM,
                 Stop::Kill => Signal::KILL,
             };
-            family::signal_session(pid, signal);
+            if !family::signal_session(pid, signal) {
+                // For example a set-user-ID program of root, started by a daemon that is not root.
+                report_error(&format!(
+                    "process {pid} does not end: the daemon has no right to signal it (CAP_KILL)"
+                ));
+            }
             if how == Stop::Term {
                 // A stopped process acts on no signals except SIGCONT and SIGKILL.
                 family::signal_session(pid, Signal::CONT);

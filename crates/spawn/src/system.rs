@@ -353,29 +353,40 @@ pub(crate) fn group(name: &str) -> Option<u32> {
 
 /// Does the same as [`group`] in a process of several threads. It may query a directory service, and may block.
 pub(crate) fn group_shared(name: &str) -> Option<u32> {
-    const MEMBERS_BYTES_MAX: usize = 1 << 20;
     let text = CString::new(name).ok()?;
-    let mut buffer: Vec<libc::c_char> = vec![0; 4096];
-    loop {
-        // SAFETY: all zeroes are a valid group: null pointers and a number.
-        let mut group: libc::group = unsafe { MaybeUninit::zeroed().assume_init() };
-        let mut found = ptr::null_mut();
+    // SAFETY: all zeroes are a valid group: null pointers and a number.
+    let mut group: libc::group = unsafe { MaybeUninit::zeroed().assume_init() };
+    let found = look_up(|buffer, found| {
+        let (start, length) = (buffer.as_mut_ptr(), buffer.len());
         // SAFETY: `text` ends in NUL; `group`, `found` and the whole `buffer` are writable and outlive the call.
-        let errno = unsafe {
-            libc::getgrnam_r(
-                text.as_ptr(),
-                &raw mut group,
-                buffer.as_mut_ptr(),
-                buffer.len(),
-                &raw mut found,
-            )
-        };
-        if errno == libc::ERANGE && buffer.len() < MEMBERS_BYTES_MAX {
-            buffer.resize(2 * buffer.len(), 0);
-            continue;
-        }
-        return if found.is_null() { number(name) } else { Some(group.gr_gid) };
+        unsafe { libc::getgrnam_r(text.as_ptr(), &raw mut group, start, length, found) }
+    });
+    if found { Some(group.gr_gid) } else { number(name) }
+}
+
+/// Returns the number of the user with this name or number, in a process of several threads. It may query a directory
+/// service, and may block.
+pub(crate) fn user_shared(name: &str) -> Option<u32> {
+    let text = CString::new(name).ok()?;
+    // SAFETY: all zeroes are a valid user: null pointers and numbers.
+    let mut user: libc::passwd = unsafe { MaybeUninit::zeroed().assume_init() };
+    let found = look_up(|buffer, found| {
+        let (start, length) = (buffer.as_mut_ptr(), buffer.len());
+        // SAFETY: as for a group.
+        unsafe { libc::getpwnam_r(text.as_ptr(), &raw mut user, start, length, found) }
+    });
+    if found { Some(user.pw_uid) } else { number(name) }
+}
+
+/// Calls a function of libc that fills a record and returns whether it was found, with a buffer that is long enough.
+fn look_up<T>(mut call: impl FnMut(&mut [libc::c_char], *mut *mut T) -> i32) -> bool {
+    const BUFFER_BYTES_MAX: usize = 1 << 20;
+    let mut buffer: Vec<libc::c_char> = vec![0; 4096];
+    let mut found = ptr::null_mut();
+    while call(&mut buffer, &raw mut found) == libc::ERANGE && buffer.len() < BUFFER_BYTES_MAX {
+        buffer.resize(2 * buffer.len(), 0);
     }
+    !found.is_null()
 }
 
 /// Moves the socket of the supervisor, which it receives as standard input, to a number that the descriptors of
@@ -424,11 +435,16 @@ mod tests {
     fn the_number_that_changes_nothing_is_neither_a_user_nor_a_group() {
         for text in ["4294967295", "+4294967295", "04294967295"] {
             assert!(user(text).is_none() && group(text).is_none(), "{text}");
-            assert!(group_shared(text).is_none(), "{text}");
+            assert!(group_shared(text).is_none() && user_shared(text).is_none(), "{text}");
         }
         assert_eq!(user("4294967294").map(|it| it.user), Some(4_294_967_294));
         assert_eq!((group("root"), group_shared("root")), (Some(0), Some(0)));
         assert_eq!(group_shared("3999999999"), Some(3_999_999_999));
+        assert_eq!(
+            (user_shared("root"), user_shared("3999999999")),
+            (Some(0), Some(3_999_999_999))
+        );
+        assert_eq!((user_shared("no such user"), group_shared("no such group")), (None, None));
         let root = user("root").expect("it is there");
         assert_eq!((root.account.name.as_str(), root.account.home.as_str()), ("root", "/root"));
     }

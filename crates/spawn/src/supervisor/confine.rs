@@ -30,6 +30,7 @@ pub(super) fn confine(
     descriptors: Option<u64>,
 ) -> Result<Option<Account>, StartError> {
     let identity = identity(bounds)?;
+    require_right_to_kill(bounds, &identity)?;
     if let Some(group) = group {
         group.join()?;
     }
@@ -108,6 +109,37 @@ fn identity(bounds: &Bounds) -> Result<Identity, StartError> {
         }
     }
     Ok(found)
+}
+
+/// Rejects a user whose programs the supervisor could start but not end.
+///
+/// The kernel drops the signals of a supervisor without the right to kill, including the parent-death signal: no timeout
+/// would end a program, and no program would end with the daemon.
+fn require_right_to_kill(bounds: &Bounds, identity: &Identity) -> Result<(), StartError> {
+    match (identity.user, &bounds.user) {
+        (Some(user), Some(name)) if !may_kill(user) => {
+            let doing = "(it needs CAP_SETUID, CAP_SETGID and CAP_KILL)";
+            Err(failed(format!("run it as user `{name}` {doing}"))(rustix::io::Errno::PERM))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether this process may signal the processes of a user (kill(2)).
+fn may_kill(user: Uid) -> bool {
+    user == rustix::process::geteuid()
+        || user == rustix::process::getuid()
+        || has_capability(CapabilitySet::KILL)
+}
+
+fn has_capability(capability: CapabilitySet) -> bool {
+    rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(capability))
+}
+
+/// Whether this process can start programs as this user, but could not end them. An unknown user is not reported here.
+pub(crate) fn cannot_kill(user: &str) -> bool {
+    has_capability(CapabilitySet::SETUID)
+        && system::user_shared(user).is_some_and(|user| !may_kill(Uid::from_raw(user)))
 }
 
 /// Gives a child that changes its user a new session keyring.

@@ -41,22 +41,22 @@ pub(super) fn signal_group(pid: i32, signal: Signal) {
 }
 
 /// Sends a signal to a program: to its group, to the other processes of its session, and to the process itself if it
-/// has not created its group yet.
-pub(super) fn signal_session(program: i32, how: Signal) {
+/// has not created its group yet. Returns whether this process may signal the program.
+pub(super) fn signal_session(program: i32, how: Signal) -> bool {
     // Listed before the signal, because an ended process has no descendants.
     let others = descendants(program).into_iter().chain(children(own()));
     let others: Vec<_> = others
         .filter(|&pid| pid != program)
         .filter(|&pid| session_and_group(pid).is_some_and(|(s, g)| s == program && g != program))
         .collect();
-    match Pid::from_raw(program).map(|pid| rustix::process::kill_process_group(pid, how)) {
-        Some(Ok(())) | None => {}
-        Some(Err(_)) => {
-            signal(program, how);
-        }
-    }
+    let group = Pid::from_raw(program).map(|pid| rustix::process::kill_process_group(pid, how));
     for pid in others {
         signal(pid, how);
+    }
+    match group {
+        // For a group, the kernel reports an error only if it may signal none of its processes.
+        Some(Ok(())) if how != Signal::KILL => true,
+        _ => signal(program, how),
     }
 }
 

@@ -10,7 +10,7 @@ use spawn::{
     Unbuffer, Wiring,
 };
 
-use crate::support::{Daemon, PATIENCE, Process, command, read_all, shell, until};
+use crate::support::{Daemon, PATIENCE, Process, all_gone, command, read_all, shell, until};
 use crate::untested::{untested, untested_without_root};
 
 pub(crate) const ALL: &[crate::Test] = &[
@@ -25,6 +25,7 @@ pub(crate) const ALL: &[crate::Test] = &[
     ("bounds::home_and_name_follow_the_user_unless_they_are_given", account),
     ("bounds::a_program_of_another_user_has_no_rights_of_the_daemon", no_rights),
     ("bounds::capabilities_of_a_daemon_that_is_not_root_end_at_every_program", capabilities),
+    ("bounds::a_user_whose_programs_could_not_be_killed_is_rejected", without_kill),
     ("bounds::a_program_with_a_group_alone_has_no_capabilities", group_alone),
     ("bounds::a_program_of_another_user_has_no_session_keyring_of_the_daemon", keyring),
     ("bounds::a_fork_bomb_is_held_by_its_limit_and_all_of_it_is_ended", bomb),
@@ -277,42 +278,76 @@ pub(crate) fn be_capable() -> ! {
         .expect("a row of the kernel's table");
     println!("{own}");
     print!("{}", daemon.output(shell(RIGHTS)));
-    let bounds = Bounds { user: Some("nobody".into()), ..Bounds::default() };
-    print!("{}", daemon.output(bounded(bounds, RIGHTS)));
+    let bounds = || Bounds { user: Some("nobody".into()), ..Bounds::default() };
+    if spawn::cannot_kill_programs_of("nobody") {
+        println!("{}", daemon.start_error(bounded(bounds(), RIGHTS)));
+    } else {
+        print!("{}", daemon.output(bounded(bounds(), RIGHTS)));
+        hang_and_be_killed(&mut daemon, bounds());
+    }
     let bounds = Bounds { group: Some("4".into()), ..Bounds::default() };
     print!("{}", daemon.output(bounded(bounds, RIGHTS)));
     drop(daemon);
     std::process::exit(0)
 }
 
-fn capabilities() {
-    if !may_change_users() {
-        return;
-    }
+/// A program of another user that ignores everything else is killed, and so is its child.
+fn hang_and_be_killed(daemon: &mut Daemon, bounds: Bounds) {
+    let script = "trap '' TERM; setsid sleep 1000 & echo $!; read a; read a";
+    let program = daemon.start(2, bounded(bounds, script));
+    let family = [program.process(), program.told()];
+    daemon.kill(&program);
+    all_gone(PATIENCE, &family);
+}
+
+/// The output of a daemon that is not root, with these capabilities only.
+fn output_with(user: &str, capabilities: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let copy = folder.path().join("daemon");
     fs::copy("/proc/self/exe", &copy).unwrap();
-    let (user, both) = ("3999999995", "+setuid,+setgid");
     let out = std::process::Command::new("setpriv")
         .args([&format!("--reuid={user}"), "--regid=65534", "--clear-groups"])
-        .args([&format!("--inh-caps={both}"), &format!("--ambient-caps={both}")])
+        .args([format!("--inh-caps={capabilities}"), format!("--ambient-caps={capabilities}")])
         .arg(&copy)
         .arg(CAPABLE)
         .output()
         .unwrap();
-    let (has, none) = ("00000000000000c0", "0000000000000000");
-    let rights = |user: &str, groups: &str, caps: &str| {
-        format!(
-            "Uid: {user} {user} {user} {user} Groups:{groups} CapInh: {caps} CapPrm: {caps} \
-             CapEff: {caps} CapAmb: {caps} \n"
-        )
-    };
-    let expected = format!("CapPrm:\t{has}\n")
-        + &rights(user, "", none)
-        + &rights("65534", " 65534", none)
-        + &rights(user, " 4", none);
-    assert_eq!(String::from_utf8_lossy(&out.stdout), expected, "{out:?}");
+    assert!(out.status.success(), "{out:?}");
+    String::from_utf8(out.stdout).unwrap()
+}
+
+fn rights(user: &str, groups: &str) -> String {
+    let none = "0000000000000000";
+    format!(
+        "Uid: {user} {user} {user} {user} Groups:{groups} CapInh: {none} CapPrm: {none} \
+         CapEff: {none} CapAmb: {none} \n"
+    )
+}
+
+fn capabilities() {
+    if !may_change_users() {
+        return;
+    }
+    let user = "3999999995";
+    let expected = "CapPrm:\t00000000000000e0\n".to_owned()
+        + &rights(user, "")
+        + &rights("65534", " 65534")
+        + &rights(user, " 4");
+    assert_eq!(output_with(user, "+setuid,+setgid,+kill"), expected);
+}
+
+fn without_kill() {
+    if !may_change_users() {
+        return;
+    }
+    let user = "3999999995";
+    let error = "cannot run it as user `nobody` (it needs CAP_SETUID, CAP_SETGID and CAP_KILL): \
+                 Operation not permitted (os error 1)\n";
+    let expected =
+        "CapPrm:\t00000000000000c0\n".to_owned() + &rights(user, "") + error + &rights(user, " 4");
+    assert_eq!(output_with(user, "+setuid,+setgid"), expected);
+    assert!(!spawn::cannot_kill_programs_of("nobody") && !spawn::cannot_kill_programs_of("0"));
 }
 
 /// The argument that makes this executable act as a daemon with a key in its session keyring.
