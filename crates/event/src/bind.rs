@@ -128,6 +128,10 @@ fn on_every_family<T>(
 fn bind_unix(path: &Path, kind: SocketType) -> io::Result<OwnedFd> {
     let address = SocketAddrUnix::new(path)?;
     let socket = socket(AddressFamily::UNIX, kind)?;
+    if kind == SocketType::DGRAM {
+        // Before the first datagram can arrive, because the kernel records its sender on arrival.
+        sockopt::set_socket_passcred(&socket, true)?;
+    }
     match rustix::net::bind(&socket, &address) {
         Err(Errno::ADDRINUSE) if is_stale(path, &address)? => {
             rustix::fs::unlink(path)?;

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use crate::kernel::{FdKind, Interest, Kernel, Readiness, ReadyEvent, SplicePipe, Token, Wake};
 use crate::system::{self, EventFdWaker, SplicePipes};
-use crate::{Address, Direction, Fd, Origin, Peer};
+use crate::{Address, DatagramKind, Direction, Fd, Origin, Peer};
 
 /// Linux, with epoll.
 pub struct Epoll {
@@ -176,12 +176,17 @@ impl Kernel for Epoll {
         system::splice_out(splice_pipe, to, length)
     }
 
-    fn prepare_datagrams(&mut self, fd: &Fd) -> io::Result<()> {
+    fn prepare_datagrams(&mut self, fd: &Fd) -> io::Result<DatagramKind> {
         system::prepare_datagrams(fd)
     }
 
-    fn receive_datagram(&mut self, fd: &Fd, room: &mut [u8]) -> io::Result<(usize, Origin)> {
-        system::receive_datagram(fd, room)
+    fn receive_datagram(
+        &mut self,
+        fd: &Fd,
+        kind: DatagramKind,
+        room: &mut [u8],
+    ) -> io::Result<(usize, Origin)> {
+        system::receive_datagram(fd, kind, room)
     }
 
     fn send_datagram(&mut self, fd: &Fd, to: &Origin, bytes: &[u8]) -> io::Result<()> {

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::{Address, Direction, Fd, Origin, Peer};
+use crate::{Address, DatagramKind, Direction, Fd, Origin, Peer};
 
 /// The operations that the loop needs from a kernel. [`crate::Epoll`] is the default implementation.
 ///
@@ -81,15 +81,21 @@ pub trait Kernel {
     /// Ends our direction of a socket.
     fn shutdown_write(&mut self, fd: &Fd) -> io::Result<()>;
 
-    /// Makes a foreign datagram socket non-blocking and close-on-exec; any other descriptor is refused.
-    fn prepare_datagrams(&mut self, fd: &Fd) -> io::Result<()> {
+    /// Makes a foreign datagram socket non-blocking and close-on-exec, and returns its kind; any other descriptor is
+    /// refused.
+    fn prepare_datagrams(&mut self, fd: &Fd) -> io::Result<DatagramKind> {
         let _ = fd;
         Err(io::ErrorKind::Unsupported.into())
     }
 
     /// Receives one datagram and returns its full length, which may exceed the length of `room`.
-    fn receive_datagram(&mut self, fd: &Fd, room: &mut [u8]) -> io::Result<(usize, Origin)> {
-        let _ = (fd, room);
+    fn receive_datagram(
+        &mut self,
+        fd: &Fd,
+        kind: DatagramKind,
+        room: &mut [u8],
+    ) -> io::Result<(usize, Origin)> {
+        let _ = (fd, kind, room);
         Err(io::ErrorKind::Unsupported.into())
     }
 

@@ -20,7 +20,7 @@ use rustix::fs::FileType;
 
 use crate::kernel::{FdKind, Interest, Kernel, Readiness, ReadyEvent, SplicePipe, Token, Wake};
 use crate::system::{self, EventFdWaker, SplicePipes};
-use crate::{Address, Direction, Fd, Origin, Peer};
+use crate::{Address, DatagramKind, Direction, Fd, Origin, Peer};
 
 /// A set of descriptors that one level-triggered system call waits for.
 ///
@@ -332,12 +332,17 @@ impl<S: LevelSet> Kernel for Level<S> {
         result
     }
 
-    fn prepare_datagrams(&mut self, fd: &Fd) -> io::Result<()> {
+    fn prepare_datagrams(&mut self, fd: &Fd) -> io::Result<DatagramKind> {
         system::prepare_datagrams(fd)
     }
 
-    fn receive_datagram(&mut self, fd: &Fd, room: &mut [u8]) -> io::Result<(usize, Origin)> {
-        let result = system::receive_datagram(fd, room);
+    fn receive_datagram(
+        &mut self,
+        fd: &Fd,
+        kind: DatagramKind,
+        room: &mut [u8],
+    ) -> io::Result<(usize, Origin)> {
+        let result = system::receive_datagram(fd, kind, room);
         if would_block(&result) {
             self.request_again(fd, Readiness::READ);
         }

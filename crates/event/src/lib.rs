@@ -31,6 +31,7 @@ mod state;
 mod stream;
 mod system;
 mod turn;
+mod unix_datagram;
 mod wait;
 mod wheel;
 
@@ -38,7 +39,7 @@ pub use bind::{BindSettings, bind, bind_datagrams};
 pub use block::{Block, Slice};
 pub use context::Context;
 pub use data::{Data, LineTooLong};
-pub use datagram::Origin;
+pub use datagram::{DatagramKind, Origin};
 pub use epoll::Epoll;
 pub use fd::Fd;
 pub use handler::{Event, EventHandler};

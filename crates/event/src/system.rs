@@ -14,7 +14,7 @@ use rustix::net::{
 };
 
 use crate::kernel::{FdKind, SplicePipe, Wake};
-use crate::{Address, Fd, Origin, Peer};
+use crate::{Address, DatagramKind, Fd, Origin, Peer, unix_datagram};
 use rustix::pipe::{PipeFlags, SpliceFlags};
 
 /// The longest single wait. If the loop waits longer, it waits again.
@@ -146,19 +146,34 @@ fn send_otherwise(fd: &Fd, fd_kind: FdKind, parts: &[IoSlice<'_>]) -> io::Result
     })?)
 }
 
-/// Prepares a foreign datagram socket ([`Fd::prepare`]); refuses any other descriptor.
-pub(crate) fn prepare_datagrams(fd: &Fd) -> io::Result<()> {
+/// Prepares a foreign datagram socket ([`Fd::prepare`]) and returns its kind; refuses any other descriptor.
+pub(crate) fn prepare_datagrams(fd: &Fd) -> io::Result<DatagramKind> {
     if sockopt::socket_type(fd)? != SocketType::DGRAM {
         return Err(io::ErrorKind::Unsupported.into());
     }
-    fd.prepare()
+    fd.prepare()?;
+    if sockopt::socket_domain(fd)? != AddressFamily::UNIX {
+        return Ok(DatagramKind::Internet);
+    }
+    // An inherited socket may not have it.
+    sockopt::set_socket_passcred(fd, true)?;
+    Ok(DatagramKind::Unix)
 }
 
 /// Receives one datagram. With `TRUNC` the kernel returns its full length.
-pub(crate) fn receive_datagram(fd: &Fd, room: &mut [u8]) -> io::Result<(usize, Origin)> {
+pub(crate) fn receive_datagram(
+    fd: &Fd,
+    kind: DatagramKind,
+    room: &mut [u8],
+) -> io::Result<(usize, Origin)> {
+    if kind == DatagramKind::Unix {
+        return Ok(retry_interrupted(|| unix_datagram::receive(fd, &mut *room))?);
+    }
     let (_, length, from) =
         retry_interrupted(|| rustix::net::recvfrom(fd, &mut *room, RecvFlags::TRUNC))?;
-    Ok((length, from.map_or(Origin::NOWHERE, origin)))
+    let from = from.and_then(|from| std::net::SocketAddr::try_from(from).ok());
+    // The kernel sends to an IPv4 address from a socket of IPv6 as well.
+    Ok((length, from.map_or(Origin::NOWHERE, |from| canonical(from).into())))
 }
 
 /// Sends one datagram.
@@ -166,18 +181,13 @@ pub(crate) fn send_datagram(fd: &Fd, to: &Origin, bytes: &[u8]) -> io::Result<()
     let flags = SendFlags::NOSIGNAL;
     let sent = retry_interrupted(|| match (to.internet(), to.unix()) {
         (Some(address), _) => rustix::net::sendto(fd, bytes, flags, &address),
-        (None, Some(address)) => rustix::net::sendto(fd, bytes, flags, address),
+        (None, Some(address)) => match to.owner() {
+            Some(owner) => unix_datagram::send_to_owner(fd, address, owner, bytes),
+            None => rustix::net::sendto(fd, bytes, flags, address),
+        },
         (None, None) => Err(Errno::DESTADDRREQ),
     });
     Ok(sent.map(drop)?)
-}
-
-fn origin(from: SocketAddrAny) -> Origin {
-    // The kernel sends to an IPv4 address from a socket of IPv6 as well.
-    if let Ok(internet) = std::net::SocketAddr::try_from(from.clone()) {
-        return canonical(internet).into();
-    }
-    SocketAddrUnix::try_from(from).map_or(Origin::NOWHERE, Origin::from)
 }
 
 /// Unused pipes that are kept for the next relays.
@@ -298,7 +308,9 @@ pub fn keep_alive(fd: &Fd, after: Duration) {
 
 /// Repeats the call while a signal interrupts it.
 #[inline]
-fn retry_interrupted<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+pub(crate) fn retry_interrupted<T>(
+    mut call: impl FnMut() -> rustix::io::Result<T>,
+) -> rustix::io::Result<T> {
     loop {
         match call() {
             Err(Errno::INTR) => {}

@@ -5,7 +5,9 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use event::{Address, Fd, FdKind, Interest, Kernel, Origin, Peer, ReadyEvent, Token, Wake};
+use event::{
+    Address, DatagramKind, Fd, FdKind, Interest, Kernel, Origin, Peer, ReadyEvent, Token, Wake,
+};
 
 use crate::chance::Actor;
 use crate::ids::DescriptorId;
@@ -138,11 +140,16 @@ impl Kernel for SimulatedKernel {
         self.with("reset_on_close", fd, |world, id| world.net.descriptor(id).resets = true);
     }
 
-    fn prepare_datagrams(&mut self, _fd: &Fd) -> io::Result<()> {
-        Ok(())
+    fn prepare_datagrams(&mut self, _fd: &Fd) -> io::Result<DatagramKind> {
+        Ok(DatagramKind::Internet)
     }
 
-    fn receive_datagram(&mut self, fd: &Fd, room: &mut [u8]) -> io::Result<(usize, Origin)> {
+    fn receive_datagram(
+        &mut self,
+        fd: &Fd,
+        _: DatagramKind,
+        room: &mut [u8],
+    ) -> io::Result<(usize, Origin)> {
         self.with("receive_datagram", fd, |world, id| world.receive_datagram(id, room))
     }
 

@@ -74,7 +74,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         };
         let room = block.spare();
         self.state.counts.receives += 1;
-        match self.kernel.receive_datagram(&socket.fd, room) {
+        match self.kernel.receive_datagram(&socket.fd, socket.kind, room) {
             Ok((length, from)) if length <= room.len() => {
                 self.state.counts.received += length as u64;
                 Received::Datagram(length, from)
@@ -117,13 +117,15 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             return;
         }
         for id in std::mem::take(&mut self.state.work.sockets_opening) {
-            let Some(socket) = self.state.sockets.get(id.index, id.generation) else { continue };
+            let Some(socket) = self.state.sockets.get_mut(id.index, id.generation) else {
+                continue;
+            };
             let token = Token::datagrams(id.index, id.generation);
             let interest = Interest::Stream(Direction::Both);
-            let opened = self
-                .kernel
-                .prepare_datagrams(&socket.fd)
-                .and_then(|()| self.kernel.watch(&socket.fd, token, interest));
+            let opened = self.kernel.prepare_datagrams(&socket.fd).and_then(|kind| {
+                socket.kind = kind;
+                self.kernel.watch(&socket.fd, token, interest)
+            });
             if let Err(error) = opened {
                 self.state.work.sockets_failed.push((id, KernelError::from(&error)));
             }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use event::{
-    Address, Fd, FdKind, Interest, Kernel, Origin, Peer, ReadyEvent, SplicePipe, Token, Wake,
+    Address, DatagramKind, Fd, FdKind, Interest, Kernel, Origin, Peer, ReadyEvent, SplicePipe,
+    Token, Wake,
 };
 
 /// How far the clock is ahead.
@@ -87,12 +88,17 @@ impl<K: Kernel> Kernel for Ahead<K> {
         self.kernel.reset_on_close(fd);
     }
 
-    fn prepare_datagrams(&mut self, fd: &Fd) -> Result<()> {
+    fn prepare_datagrams(&mut self, fd: &Fd) -> Result<DatagramKind> {
         self.kernel.prepare_datagrams(fd)
     }
 
-    fn receive_datagram(&mut self, fd: &Fd, room: &mut [u8]) -> Result<(usize, Origin)> {
-        self.kernel.receive_datagram(fd, room)
+    fn receive_datagram(
+        &mut self,
+        fd: &Fd,
+        kind: DatagramKind,
+        room: &mut [u8],
+    ) -> Result<(usize, Origin)> {
+        self.kernel.receive_datagram(fd, kind, room)
     }
 
     fn send_datagram(&mut self, fd: &Fd, to: &Origin, bytes: &[u8]) -> Result<()> {

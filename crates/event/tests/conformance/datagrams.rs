@@ -2,10 +2,13 @@
 
 use std::net::UdpSocket;
 use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use event::{Address, Kernel, LoopSettings, Origin, SocketId, bind_datagrams};
 
 use crate::harness::{Bench, Seen, pattern};
+use crate::untested::untested_without_root;
 
 fn udp<K: Kernel>(bench: &mut Bench<K>) -> (SocketId, UdpSocket) {
     let any = Address::Internet(([127, 0, 0, 1], 0).into());
@@ -84,9 +87,9 @@ pub(crate) fn unix_datagrams_are_answered_by_name(kernel: impl Kernel) {
     let far = UnixDatagram::bind(&theirs).unwrap();
     far.send_to(b"who am I", &path).unwrap();
     bench.until("it", |seen| !seen.is_empty());
-    let from = Origin::of(&Address::Unix(theirs.clone())).unwrap();
-    assert_eq!(from.path(), Some(&*theirs));
-    assert_eq!(bench.take_seen(), [Seen::Datagram(socket, from, b"who am I".to_vec())]);
+    let seen = bench.take_seen();
+    let [Seen::Datagram(at, from, bytes)] = &seen[..] else { panic!("{seen:?}") };
+    assert_eq!((*at, from.path(), &bytes[..]), (socket, Some(&*theirs), &b"who am I"[..]));
     bench.on_events_done();
     let mut room = [0; 100];
     let length = far.recv(&mut room).unwrap();
@@ -100,6 +103,86 @@ pub(crate) fn unix_datagrams_are_answered_by_name(kernel: impl Kernel) {
     UnixDatagram::unbound().unwrap().send_to(b"nobody", &path).unwrap();
     let nobody = Seen::Datagram(socket, Origin::NOWHERE, b"nobody".to_vec());
     bench.until_seen(&nobody);
+}
+
+/// A client with a socket at `theirs`, which was received from, and a socket that it may not reach, in one folder.
+struct Forger<K: Kernel> {
+    bench: Bench<K>,
+    socket: SocketId,
+    folder: tempfile::TempDir,
+    from: Origin,
+    victim: UnixDatagram,
+}
+
+impl<K: Kernel> Forger<K> {
+    fn new(kernel: K, theirs: impl FnOnce(&Path) -> PathBuf) -> Self {
+        let mut bench = Bench::new(kernel);
+        let folder = tempfile::tempdir().unwrap();
+        let ours = folder.path().join("ours");
+        let (fd, _) = bind_datagrams(&Address::Unix(ours.clone())).unwrap();
+        let socket = bench.context().datagram(fd);
+        let victim = UnixDatagram::bind(folder.path().join("victim")).unwrap();
+        victim.set_nonblocking(true).unwrap();
+        let client = UnixDatagram::bind(theirs(folder.path())).unwrap();
+        client.send_to(b"to forge", &ours).unwrap();
+        bench.until("it", |seen| !seen.is_empty());
+        let seen = bench.take_seen();
+        let [Seen::Datagram(_, from, _)] = &seen[..] else { panic!("{seen:?}") };
+        let from = from.clone();
+        Self { bench, socket, folder, from, victim }
+    }
+
+    /// Replies, and asserts that the reply reaches nobody.
+    fn is_refused(&mut self) {
+        let before = self.bench.events.counts().datagrams_lost;
+        if self.bench.context().send_datagram(self.socket, &self.from, b"forged") {
+            self.bench.on_events_done();
+            assert_eq!(self.bench.events.counts().datagrams_lost, before + 1);
+        }
+        self.bench.events.turn(&mut self.bench.owner, Some(Duration::ZERO)).unwrap();
+        assert_eq!(self.bench.owner.seen, [], "it answers itself");
+        let error = self.victim.recv(&mut [0; 10]).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+    }
+}
+
+pub(crate) fn a_reply_does_not_follow_a_link_that_replaced_its_sender(kernel: impl Kernel) {
+    let mut forger = Forger::new(kernel, |folder| folder.join("theirs"));
+    let theirs = forger.folder.path().join("theirs");
+    for target in ["victim", "ours"] {
+        std::fs::remove_file(&theirs).unwrap();
+        std::os::unix::fs::symlink(forger.folder.path().join(target), &theirs).unwrap();
+        forger.is_refused();
+    }
+    std::fs::remove_file(&theirs).unwrap();
+    std::fs::hard_link(forger.folder.path().join("ours"), &theirs).unwrap();
+    forger.is_refused();
+    std::fs::remove_file(&theirs).unwrap();
+    std::fs::write(&theirs, "no socket").unwrap();
+    forger.is_refused();
+    assert_eq!(std::fs::read(&theirs).unwrap(), b"no socket");
+}
+
+pub(crate) fn a_sender_with_a_relative_name_gets_no_reply(kernel: impl Kernel) {
+    let mut forger = Forger::new(kernel, |folder| {
+        let depth = std::env::current_dir().unwrap().components().count() - 1;
+        let root: PathBuf = std::iter::repeat_n("..", depth).collect();
+        root.join(folder.strip_prefix("/").unwrap()).join("theirs")
+    });
+    assert_eq!(forger.from, Origin::NOWHERE);
+    forger.is_refused();
+}
+
+pub(crate) fn a_reply_goes_only_to_a_socket_of_the_user_who_sent(kernel: impl Kernel) {
+    let mut forger = Forger::new(kernel, |folder| folder.join("theirs"));
+    let theirs = forger.folder.path().join("theirs");
+    std::fs::rename(forger.folder.path().join("victim"), &theirs).unwrap();
+    match std::os::unix::fs::chown(&theirs, Some(1), None) {
+        Ok(()) => forger.is_refused(),
+        Err(error) => {
+            untested_without_root("replies to Unix sockets of other users", &error.to_string());
+        }
+    }
 }
 
 pub(crate) fn what_finds_nobody_is_lost_and_the_rest_goes_on(kernel: impl Kernel) {

@@ -19,6 +19,8 @@ mod sending;
 mod terminals;
 mod time;
 mod torture;
+#[path = "../../../database/tests/support/untested.rs"]
+mod untested;
 
 macro_rules! suite {
     ($backend:ident = $kernel:expr; $($module:ident: $($test:ident),+ $(,)?;)+) => {
@@ -125,6 +127,9 @@ macro_rules! all_of_it_over {
                 each_datagram_is_one_event_and_its_answer_goes_to_its_sender,
                 the_longest_datagram_passes_whole,
                 unix_datagrams_are_answered_by_name,
+                a_reply_does_not_follow_a_link_that_replaced_its_sender,
+                a_sender_with_a_relative_name_gets_no_reply,
+                a_reply_goes_only_to_a_socket_of_the_user_who_sent,
                 what_finds_nobody_is_lost_and_the_rest_goes_on,
                 more_datagrams_than_the_budget_come_in_later_turns,
                 a_closed_socket_is_silent_and_refuses,

@@ -1,0 +1,109 @@
+//! Unix datagrams, received with the user of the sender and sent only to a socket of that user.
+//!
+//! The address of a sender is a path that the sender chose. When the reply is sent, another file may be at that path: a
+//! link to a socket that the sender itself may not reach, or this socket. The kernel would send with the rights and the
+//! credentials of this process. Therefore the file is opened without following a link, checked, and sent to through its
+//! descriptor, so that it cannot be replaced in between.
+
+use std::io::{IoSliceMut, Write};
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use rustix::net::{RecvAncillaryBuffer, RecvFlags, SendFlags, SocketAddrUnix};
+
+use crate::{Fd, Origin};
+
+/// The layout of a `cmsghdr` (its length, level and type) and of a `ucred` (process, user and group; cmsg(3), unix(7)).
+const HEADER: usize = size_of::<usize>() + 2 * size_of::<i32>();
+const CREDENTIALS: usize = 3 * size_of::<u32>();
+const SPACE: usize = (HEADER + CREDENTIALS).next_multiple_of(size_of::<usize>());
+/// `SCM_CREDENTIALS` of Linux.
+const SCM_CREDENTIALS: i32 = 2;
+
+/// Room for the credentials and nothing else: descriptors that the sender passes are discarded by the kernel.
+#[repr(C, align(8))]
+struct Control([MaybeUninit<u8>; SPACE]);
+
+/// Receives one datagram, and returns its full length.
+pub(crate) fn receive(fd: &Fd, room: &mut [u8]) -> rustix::io::Result<(usize, Origin)> {
+    let mut control = Control([MaybeUninit::new(0); SPACE]);
+    // Not parsed by rustix, whose type does not allow the process 0, which a sender in another process namespace has. Its
+    // destructor would parse it.
+    let mut buffer = ManuallyDrop::new(RecvAncillaryBuffer::new(&mut control.0));
+    let flags = RecvFlags::TRUNC | RecvFlags::CMSG_CLOEXEC;
+    let received = rustix::net::recvmsg(fd, &mut [IoSliceMut::new(room)], &mut buffer, flags)?;
+    let from = received.address.and_then(|from| SocketAddrUnix::try_from(from).ok());
+    let user = user(&initialised(&control));
+    Ok((received.bytes, from.map_or(Origin::NOWHERE, |from| Origin::of_sender(from, user))))
+}
+
+#[expect(unsafe_code, reason = "the buffer of rustix is of uninitialised bytes")]
+fn initialised(control: &Control) -> [u8; SPACE] {
+    // SAFETY: every byte was initialised with 0, and the kernel only overwrites bytes.
+    control.0.map(|byte| unsafe { byte.assume_init() })
+}
+
+/// Returns the user in the first control message. With this option set, the kernel writes the credentials first.
+fn user(control: &[u8; SPACE]) -> Option<u32> {
+    let (length, rest) = control.split_first_chunk()?;
+    let (_level, rest) = rest.split_first_chunk::<4>()?;
+    let (kind, rest) = rest.split_first_chunk()?;
+    let (_process, rest) = rest.split_first_chunk::<4>()?;
+    let (user, _) = rest.split_first_chunk()?;
+    let is_credentials = usize::from_ne_bytes(*length) == HEADER + CREDENTIALS
+        && i32::from_ne_bytes(*kind) == SCM_CREDENTIALS;
+    is_credentials.then(|| u32::from_ne_bytes(*user))
+}
+
+/// Sends one datagram to the socket at a path, if it belongs to `owner` and is not this socket.
+pub(crate) fn send_to_owner(
+    fd: &Fd,
+    to: &SocketAddrUnix,
+    owner: u32,
+    bytes: &[u8],
+) -> rustix::io::Result<usize> {
+    let path = to.path_bytes().ok_or(Errno::DESTADDRREQ)?;
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty())?;
+    let found = rustix::fs::fstat(&file)?;
+    let is_socket = FileType::from_raw_mode(found.st_mode).is_socket();
+    if !is_socket || found.st_uid != owner || is_own(fd.as_fd(), &found) {
+        return Err(Errno::ACCESS);
+    }
+    // On the stack: no reply allocates.
+    let mut name = [0; 32];
+    let room = name.len();
+    let mut rest = &mut name[..];
+    write!(rest, "/proc/self/fd/{}", file.as_raw_fd()).map_err(|_| Errno::NAMETOOLONG)?;
+    let length = room - rest.len();
+    let opened = SocketAddrUnix::new(&name[..length])?;
+    rustix::net::sendto(fd, bytes, SendFlags::NOSIGNAL, &opened)
+}
+
+/// Whether the file is the one at the address of this socket. A reply to itself would be the next request.
+fn is_own(fd: BorrowedFd<'_>, file: &Stat) -> bool {
+    let Ok(own) = rustix::net::getsockname(fd) else { return false };
+    let Ok(own) = SocketAddrUnix::try_from(own) else { return false };
+    let own = own.path_bytes().and_then(|path| rustix::fs::lstat(path).ok());
+    own.is_some_and(|own| (own.st_dev, own.st_ino) == (file.st_dev, file.st_ino))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_user_is_read_from_credentials_alone() {
+        let mut control = [0; SPACE];
+        assert_eq!(user(&control), None, "no message is not one of root");
+        let word = size_of::<usize>();
+        control[..word].copy_from_slice(&(HEADER + CREDENTIALS).to_ne_bytes());
+        control[word + 4..word + 8].copy_from_slice(&SCM_CREDENTIALS.to_ne_bytes());
+        control[HEADER + 4..HEADER + 8].copy_from_slice(&1234_u32.to_ne_bytes());
+        assert_eq!(user(&control), Some(1234), "the process may be 0");
+        control[word + 4] ^= 1;
+        assert_eq!(user(&control), None, "another kind");
+    }
+}
