@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Checks of several workers are spread over the interval. A worker whose checks fail is checked at least every five
-//! seconds. At most one check per worker is running. A program receives its check line only while it is idle: a busy
+//! seconds. At most one check per worker is running; the program of a check counts until its process has ended, also
+//! after the timeout. A program receives its check line only while it is idle: a busy
 //! program either answers, or is killed at its deadline.
 
 mod config;
@@ -271,6 +272,14 @@ impl Checks {
         let until = io.now() + self.config.timeout;
         self.numbers += 1;
         let running = match (&self.config.probe, self.config.addresses.get(place)) {
+            // No signal has ended it yet. Processes of further checks could accumulate without limit.
+            (ProbeConfig::Program(_), _)
+                if system.checks.values().any(|it| *it == (pool, place)) =>
+            {
+                let said = Err("the program of the last check has not ended".into());
+                self.targets[place].of = Some(worker);
+                return self.end(io.now(), place, said, events);
+            }
             (ProbeConfig::Program(command), _) => {
                 let name = self.config.names.get(place).cloned();
                 let name = name.unwrap_or_else(|| format!("{}/{}", self.pool, worker.index()));

@@ -413,10 +413,11 @@ macro_rules! level_kernel {
             ) -> std::io::Result<usize>;
             fn unacknowledged(&mut self, fd: &crate::Fd) -> std::io::Result<u64>;
             fn shutdown_write(&mut self, fd: &crate::Fd) -> std::io::Result<()>;
-            fn prepare_datagrams(&mut self, fd: &crate::Fd) -> std::io::Result<()>;
+            fn prepare_datagrams(&mut self, fd: &crate::Fd) -> std::io::Result<crate::DatagramKind>;
             fn receive_datagram(
                 &mut self,
                 fd: &crate::Fd,
+                kind: crate::DatagramKind,
                 room: &mut [u8],
             ) -> std::io::Result<(usize, crate::Origin)>;
             fn send_datagram(

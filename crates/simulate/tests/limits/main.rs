@@ -1,6 +1,7 @@
 //! Limits on clients, on a scripted kernel: each rule at its exact bound of time and bytes.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod checks;
 mod log;
 mod mail;
 mod memory;
