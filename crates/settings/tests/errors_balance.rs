@@ -276,6 +276,15 @@ fn keys_cookies_and_fallback_answers_of_http_stand_where_they_mean_something() {
         "503 is not a redirect status",
         "write 302 or 307, or remove it",
     );
+    for status in ["204", "205", "304"] {
+        says(
+            in_web(&format!("fallback = {{ line = \"x\", status = {status} }}")),
+            35,
+            status,
+            &format!("an answer with status {status} has no body"),
+            "write another `status`",
+        );
+    }
     says(
         in_web("fallback = { line = \"x\", redirect = \"/y\" }"),
         26,

@@ -250,7 +250,8 @@ fn without_a_table(sticky: &Group, signed: bool, passive: bool, faults: &mut Vec
     }
 }
 
-/// Text that is written into a head must not end the line, and a redirect requires a redirect status.
+/// Text that is written into a head must not end the line, a redirect requires a redirect status, and an answer with a
+/// text requires a status that allows one.
 fn head(fallback: &Group, faults: &mut Vec<Fault>) {
     for name in ["redirect", "type"] {
         let Some((text, place)) = fallback.given_text(name) else {
@@ -269,5 +270,11 @@ fn head(fallback: &Group, faults: &mut Vec<Fault>) {
     if fallback.key("redirect").is_some() && !matches!(number, 301 | 302 | 303 | 307 | 308) {
         let message = format!("{number} is not a redirect status");
         faults.push(Fault::at(place, message).suggestion("write 302 or 307, or remove it"));
+        return;
+    }
+    let has_body = ["line", "file"].into_iter().any(|name| fallback.key(name).is_some());
+    if has_body && matches!(number, 204 | 205 | 304) {
+        let message = format!("an answer with status {number} has no body");
+        faults.push(Fault::at(place, message).suggestion("write another `status`"));
     }
 }

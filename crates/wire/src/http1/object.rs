@@ -121,10 +121,11 @@ pub fn read(answer: &[u8], method: Method) -> Result<(ReplyHead, Slice), Refusal
         true => Slice::from(&*STANDARD.decode(&*body).map_err(|_| Refusal::Answer)?),
         false => Slice::from(body.as_bytes()),
     };
-    let has_body = !matches!(status, 204 | 304);
-    if !has_body && !body.is_empty() {
+    // A 205 has an empty body, whose length is stated (RFC 9110 §15.3.6).
+    if matches!(status, 204 | 205 | 304) && !body.is_empty() {
         return Err(Refusal::Answer);
     }
+    let has_body = !matches!(status, 204 | 304);
     let mut head = b"HTTP/1.1 ".to_vec();
     write_decimal(u64::from(status), &mut head);
     head.push(b' ');

@@ -69,6 +69,7 @@ fn an_answer_becomes_a_reply() {
         "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nContent-Length: 2\r\n\r\nab"
     );
     assert_eq!(get(r#"{"status":204}"#), "HTTP/1.1 204 No Content\r\n\r\n");
+    assert_eq!(get(r#"{"status":205}"#), "HTTP/1.1 205 Reset Content\r\nContent-Length: 0\r\n\r\n");
     let head = answered(r#"{"body":"abc"}"#, Method::Head).unwrap();
     assert!(head.ends_with("Content-Length: 3\r\n\r\n"), "{head}");
 }
@@ -85,6 +86,8 @@ fn what_a_program_must_not_say_has_a_reason() {
         (r#"{"body":"*","base64":true}"#, "answer"),
         (r#"{"body":"a","base64":1}"#, "answer"),
         (r#"{"status":204,"body":"a"}"#, "answer"),
+        (r#"{"status":205,"body":"a"}"#, "answer"),
+        (r#"{"status":304,"body":"a"}"#, "answer"),
         (r#"{"headers":["a"]}"#, "answer"),
         (r#"{"headers":{"a":null}}"#, "answer"),
         (r#"{"headers":{"a":{}}}"#, "answer"),
