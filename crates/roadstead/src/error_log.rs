@@ -27,7 +27,7 @@ const CUT: &str = " … (cut)";
 /// The values that are removed from all events.
 static HIDDEN: RwLock<BTreeSet<String>> = RwLock::new(BTreeSet::new());
 
-/// Hides the values of the variables that options of a configuration use, in all following events. Secrets are not
+/// Hides the values of the variables that options of a configuration use, in all following events and errors. Secrets are not
 /// values of options.
 pub fn hide(configuration: &Configuration) {
     let values = configuration.variables.iter().filter_map(|name| std::env::var(name).ok());

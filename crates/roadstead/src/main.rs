@@ -168,6 +168,7 @@ fn check(file: &Path, connected: bool, admin: Option<&str>) -> ExitCode {
     // The file is read only once: a pipe has no more data, and a file may change between two reads.
     let checked = settings::source(file).and_then(|source| {
         let configuration = settings::parse(&source, &|variable| std::env::var(variable).ok())?;
+        error_log::hide(&configuration);
         files::check(&source, &configuration)?;
         let database_remarks = database_remarks(&source, &configuration, connected)?;
         Ok((source, configuration, database_remarks))
@@ -232,12 +233,13 @@ fn compared(_: &Path, _: &Configuration, _: Option<&str>) -> Result<Option<Strin
 /// Prints warnings about settings that are valid but probably not intended, each with its location.
 fn warn(source: &settings::Sources, remarks: &[settings::Remark]) {
     for remark in settings::placed(source, remarks).iter() {
-        eprintln!("warning: {}:{}: {}", remark.file, remark.line, remark.message);
+        let message = error_log::masked(&remark.message);
+        eprintln!("warning: {}:{}: {message}", remark.file, remark.line);
     }
 }
 
 fn refused(diagnostics: &Diagnostics) -> ExitCode {
-    eprintln!("{diagnostics}");
+    eprintln!("{}", error_log::masked(&diagnostics.to_string()));
     ExitCode::from(EXIT_USAGE)
 }
 

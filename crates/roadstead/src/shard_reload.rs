@@ -9,6 +9,8 @@ use std::time::Duration;
 use gateway::{BuildError, Fleet, HandlerRegistry, Reload, ShardMail};
 use settings::{Configuration, Remark};
 
+use crate::error_log;
+
 /// How long to wait for the shards.
 const WAIT: Duration = Duration::from_secs(5);
 
@@ -88,5 +90,6 @@ pub(crate) fn remark(error: &BuildError) -> Remark {
         _ => &[],
     };
     let path = keys.iter().map(|&key| key.to_owned()).chain(below.iter().cloned()).collect();
-    Remark { path, message: error.to_string() }
+    // The path of a file may be the value of a variable.
+    Remark { path, message: error_log::masked(&error.to_string()).into_owned() }
 }

@@ -289,7 +289,7 @@ impl Scan<'_> {
             let in_table = self.in_table || now.table > 0;
             let shows = if in_table { Shows::Place } else { now.shows };
             if shows == Shows::Target && !now.has_word {
-                in_target = target::hidden(value);
+                in_target = hidden_in_target(value);
             } else {
                 from = hidden_from(shows, value, now.has_word);
             }
@@ -313,8 +313,7 @@ fn hidden_from(shows: Shows, value: &str, is_later: bool) -> Option<usize> {
     let is_place = PLACES.iter().any(|place| value.starts_with(place));
     match shows {
         Shows::Whole => None,
-        // The name of a variable is not a secret.
-        _ if value.strip_prefix(PLACES[0]).is_some_and(is_variable) => None,
+        _ if names_variable(value) => None,
         Shows::Place | Shows::Program if is_place => None,
         Shows::Program if !is_later => value.find(char::is_whitespace),
         Shows::Path if !is_later => value.find('?').map(|at| at + 1),
@@ -325,12 +324,19 @@ fn hidden_from(shows: Shows, value: &str, is_later: bool) -> Option<usize> {
 /// Returns the address of a database with the parts masked that may be a password. `word` may be in quotes.
 pub(crate) fn target(word: &str) -> String {
     let quotes = word.len() - word.trim_start_matches(['"', '\'']).len();
-    let inner = target::hidden(word[quotes..].trim_end_matches(['"', '\'']));
+    let inner = hidden_in_target(word[quotes..].trim_end_matches(['"', '\'']));
     let parts = inner.into_iter().map(|part| part.start + quotes..part.end + quotes);
     blank(word, parts.collect())
 }
 
-fn is_variable(name: &str) -> bool {
+/// Returns the parts of the address of a database that are hidden.
+fn hidden_in_target(value: &str) -> Vec<Range<usize>> {
+    if names_variable(value) { Vec::new() } else { target::hidden(value) }
+}
+
+/// Whether a value is the name of a variable, which is not a secret.
+fn names_variable(value: &str) -> bool {
+    let Some(name) = value.strip_prefix(PLACES[0]) else { return false };
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 

@@ -101,6 +101,18 @@ fn the_value_of_a_variable_that_may_be_a_secret_is_not_shown() {
 }
 
 #[test]
+fn the_name_of_the_variable_with_the_address_of_a_database_is_shown() {
+    let text = format!(
+        "[listener.main]\n{LISTENER}\n[pool.echo]\ndatabase = \"env:SECRET\"\nstatement = \"select 1\"\n"
+    );
+    let errors =
+        parse(&Source { name: "x.toml".into(), text }, &variables).expect_err("no database");
+    let shown = errors.to_string();
+    assert!(shown.contains("the variable `SECRET` has no value of this option"), "{shown}");
+    assert!(shown.contains("database = \"env:SECRET\"") && !shown.contains("HUNTER2"), "{shown}");
+}
+
+#[test]
 fn items_of_lists_and_places_of_secrets_are_left_as_they_are() {
     let read = read(LISTENER, "sticky = { key = \"source\" }\nenv = { A = \"env:ABSENT\" }");
     let read = read.unwrap_or_else(|errors| panic!("{errors}"));

@@ -187,3 +187,20 @@ fn another_user_does_not_play_the_database() {
         assert!(is_told || rest.iter().all(|heard| heard == "b''"), "{rest:?}");
     }
 }
+
+#[test]
+fn check_does_not_show_the_value_of_a_variable_that_names_a_file() {
+    let folder = folder();
+    let file = folder.path().join("check.toml");
+    let text = one_pool("", &teller("fallback = { file = \"env:TEST_FILE\" }"))
+        + "[listener.web]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\n\
+           [[listener.web.route]]\npath = \"/\"\nrespond = { file = \"env:TEST_FILE\" }\n";
+    fs::write(&file, text).unwrap();
+    for name in ["check", "serve"] {
+        let mut command = Command::new(BINARY);
+        let out = command.arg(name).arg(&file).env("TEST_FILE", "HUNTER2/secret").output().unwrap();
+        let told = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(!out.status.success() && told.contains("cannot be read"), "{told}");
+        assert!(!told.contains("HUNTER2"), "{told}");
+    }
+}
