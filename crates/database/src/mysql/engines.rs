@@ -4,7 +4,7 @@
 //! and statements of other forms may only read a table, so such tables are reported as doubts. The rollback itself
 //! reports whether one was changed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, Value};
@@ -153,7 +153,7 @@ impl<'c> Catalog<'c> {
         let mut next = 0;
         while let Some((home, text)) = texts.get(next).cloned() {
             next += 1;
-            let names = possible_names(&text);
+            let names = sql::possible_names(&text);
             let is_named = |schema: &&String| {
                 **schema == home || **schema == self.here || names.contains(&schema.to_lowercase())
             };
@@ -183,17 +183,6 @@ impl<'c> Catalog<'c> {
     }
 }
 
-/// Returns everything in a text that may be the name of a table or schema, in lower case: each word, and each part
-/// between quotes.
-fn possible_names(text: &str) -> BTreeSet<String> {
-    const NAME_MAX: usize = 64;
-    let is_name = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '$';
-    let words = text.split(|letter| !is_name(letter));
-    let parts = words.chain(text.split('`')).chain(text.split('"'));
-    let may_be = |part: &&str| !part.is_empty() && part.chars().count() <= NAME_MAX;
-    parts.filter(may_be).map(str::to_lowercase).collect()
-}
-
 fn doubt(name: &str, engine: &str) -> String {
     let lack = lack(engine);
     let end = match is_elsewhere(engine) {
@@ -204,18 +193,4 @@ fn doubt(name: &str, engine: &str) -> String {
         "the table `{name}` has the engine {engine}, which {lack}: where rows are written there by this pool \
          and one of a batch is rejected, {end}; use InnoDB"
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_and_parts_between_quotes_may_be_names() {
-        let names = possible_names("insert into `a-b`.Hits values ('x y', \"c d\")");
-        for name in ["a-b", "hits", "c d", "into", "x"] {
-            assert!(names.contains(name), "{name}: {names:?}");
-        }
-        assert!(!names.contains(""));
-    }
 }

@@ -381,59 +381,9 @@ async fn columns_of(client: &Client, named: &str) -> Result<Vec<Column>, Error> 
         must_be_given: row.get(3),
         is_generated: row.get(4),
         stored: row.get(5),
-        takes: takes_of(row.get(6)),
+        takes: sql::postgres_takes(row.get(6)),
     };
     Ok(rows.iter().map(column).collect())
-}
-
-/// Returns what a column accepts, for a type as the server writes it, with its length.
-fn takes_of(of: &str) -> Takes {
-    if let Some(of) = of.strip_suffix("[]") {
-        return Takes::Array(Box::new(takes_of(of)));
-    }
-    if let Some(of) = of.strip_prefix("range of ") {
-        return range_of(takes_of(of));
-    }
-    let (name, modifier) = of.split_once('(').unwrap_or((of, ""));
-    let (modifier, behind) = modifier.split_once(')').unwrap_or(("", ""));
-    let digits = || modifier.parse().unwrap_or(6);
-    match name.split_once(' ').map_or(name, |(name, _)| name) {
-        "boolean" => Takes::Bool,
-        "smallint" | "integer" | "bigint" => Takes::Integer,
-        "oid" | "xid" | "cid" => Takes::Unsigned(u32::MAX.into()),
-        "xid8" => Takes::Unsigned(u64::MAX),
-        "real" => Takes::Single,
-        "double" => Takes::Double,
-        "numeric" => Takes::Decimal(match modifier.split_once(',') {
-            // If it rounds before the decimal point, the server itself decides what it rejects or rounds.
-            Some((_, places)) => Some(places.parse().unwrap_or(0)),
-            None if modifier.is_empty() => None,
-            None => Some(0),
-        }),
-        "bytea" => Takes::Bytes,
-        "character" if name == "character varying" => {
-            modifier.parse().map_or(Takes::Text, Takes::Limited)
-        }
-        "json" | "jsonb" => Takes::Json,
-        "date" => Takes::Date,
-        "time" if of.ends_with("with time zone") => Takes::ZonedTime(digits()),
-        "time" => Takes::Time(digits()),
-        "timestamp" if name.ends_with("with time zone") || behind.ends_with("with time zone") => {
-            Takes::Instant(digits())
-        }
-        "timestamp" => Takes::Utc(digits()),
-        _ => Takes::Text,
-    }
-}
-
-/// Returns what a range with these bounds accepts: text, if the database changes no bound.
-fn range_of(bound: Takes) -> Takes {
-    match bound {
-        Takes::Unsigned(_) | Takes::Single | Takes::Double | Takes::Decimal(Some(_)) => {}
-        Takes::Date | Takes::Time(_) | Takes::ZonedTime(_) | Takes::Utc(_) | Takes::Instant(_) => {}
-        _ => return Takes::Text,
-    }
-    Takes::Range(Box::new(bound))
 }
 
 /// Returns what the parameters of a prepared statement accept: as the columns that they are written to, if the
@@ -477,7 +427,7 @@ fn takes_of_type(of: &Type) -> Takes {
     match of.kind() {
         Kind::Array(of) => Takes::Array(Box::new(takes_of_type(of))),
         Kind::Domain(of) => takes_of_type(of),
-        Kind::Range(of) | Kind::Multirange(of) => range_of(takes_of_type(of)),
+        Kind::Range(of) | Kind::Multirange(of) => sql::range_takes(takes_of_type(of)),
         _ => match *of {
             Type::INT2 | Type::INT4 => Takes::Integer,
             Type::FLOAT4 => Takes::Single,
@@ -485,7 +435,7 @@ fn takes_of_type(of: &Type) -> Takes {
             Type::TIMESTAMP => Takes::Utc(6),
             Type::TIMESTAMPTZ => Takes::Instant(6),
             Type::TIMETZ => Takes::ZonedTime(6),
-            _ => takes_of(&type_name(of)),
+            _ => sql::postgres_takes(&type_name(of)),
         },
     }
 }

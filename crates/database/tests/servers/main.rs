@@ -32,6 +32,7 @@ mod place;
 mod read;
 mod refused;
 mod row_faults;
+mod settings;
 mod stored;
 mod types;
 mod uncertain;

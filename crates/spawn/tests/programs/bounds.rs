@@ -28,9 +28,6 @@ pub(crate) const ALL: &[crate::Test] = &[
     ("bounds::a_user_whose_programs_could_not_be_killed_is_rejected", without_kill),
     ("bounds::a_program_with_a_group_alone_has_no_capabilities", group_alone),
     ("bounds::a_program_of_another_user_has_no_session_keyring_of_the_daemon", keyring),
-    ("bounds::a_fork_bomb_is_held_by_its_limit_and_all_of_it_is_ended", bomb),
-    ("bounds::a_chain_that_forks_whenever_a_process_is_reaped_ends_with_the_daemon", chain),
-    ("bounds::a_start_that_cannot_fork_fails_alone_and_later_ones_succeed", fork_failure),
     ("bounds::no_descriptor_left_fails_the_start_and_nothing_else", no_descriptor),
     ("bounds::prints_on_standard_output_do_not_touch_a_protocol_on_three_and_four", three_four),
     ("bounds::sockets_end_as_pipes_do", sockets),
@@ -136,7 +133,7 @@ fn place() {
 
 /// Whether this process is root: only root can change users. If it is not, the skipped test is reported at the end of
 /// the run.
-fn may_change_users() -> bool {
+pub(crate) fn may_change_users() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
         untested_without_root("programs of another user", "the tests do not run as root");
@@ -398,108 +395,6 @@ fn keyring() {
         return;
     }
     assert_eq!(String::from_utf8_lossy(&out.stdout), "found 1 found 1 none 0 ", "{out:?}");
-}
-
-fn bomb() {
-    let mut daemon = Daemon::new();
-    if !may_change_users() {
-        return;
-    }
-    let bounds = Bounds {
-        // A user that nothing else uses: the limit counts all processes of a user.
-        user: Some("3999999998".into()),
-        group: Some("65534".into()),
-        limits: Limits { processes: Some(40), ..Limits::default() },
-        ..Bounds::default()
-    };
-    // Each of them forks until a fork fails, reports that, and sleeps.
-    let perl =
-        "$| = 1; while (1) { my $p = fork; if (!defined $p) { print \"full\\n\"; sleep 1000 } }";
-    let program = daemon.start(9, Command { bounds, ..command("perl", &["-e", perl]) });
-    assert_eq!(program.line(), "full");
-    let ours = || processes_of("3999999998").len();
-    assert!((1..=40).contains(&ours()), "{} processes", ours());
-    assert_eq!(daemon.output(shell("echo alive")), "alive\n");
-    daemon.kill(&program);
-    until(PATIENCE, "all of it ended", || ours() == 0);
-}
-
-/// Returns the running processes of a user.
-fn processes_of(user: &str) -> Vec<i32> {
-    let all = fs::read_dir("/proc").unwrap().flatten();
-    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter(|pid| {
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        status.contains(&format!("Uid:\t{user}\t")) && !status.contains("State:\tZ")
-    })
-    .collect()
-}
-
-/// A chain of processes, each in a session of its own, of which only the last one forks. It is at the limit of its user,
-/// so its next fork succeeds as soon as one process of the chain is reaped.
-fn chain() {
-    if !may_change_users() {
-        return;
-    }
-    let bounds = Bounds {
-        user: Some("3999999994".into()),
-        group: Some("65534".into()),
-        limits: Limits { processes: Some(30), ..Limits::default() },
-        ..Bounds::default()
-    };
-    let perl = "use POSIX; $| = 1; $SIG{TERM} = 'IGNORE'; while (1) { my $p = fork; \
-                if (!defined $p) { $said++ or print \"full\\n\"; select undef, undef, undef, 0.0003 } \
-                elsif ($p) { sleep while 1 } else { setsid } }";
-    let mut daemon = Daemon::new();
-    let program = daemon.start(9, Command { bounds, ..command("perl", &["-e", perl]) });
-    assert_eq!(program.line(), "full");
-    drop(daemon);
-    let left = processes_of("3999999994");
-    for pid in &left {
-        // Stopped before the test fails, so that no process of the chain outlives the test.
-        let _ = std::process::Command::new("kill").args(["-STOP", &pid.to_string()]).status();
-    }
-    for pid in &left {
-        let _ = std::process::Command::new("kill").args(["-KILL", &pid.to_string()]).status();
-    }
-    assert!(left.is_empty(), "{} processes of the chain remain", left.len());
-}
-
-/// The argument that makes this executable act as a daemon that may have five processes and threads: two of the daemon,
-/// the watchdog, the supervisor and one program.
-pub(crate) const CROWDED: &str = "be-crowded";
-
-pub(crate) fn be_crowded() -> ! {
-    let mut daemon = Daemon::new();
-    let first = daemon.start(1, command("sleep", &["1000"]));
-    let error = daemon.start_error(command("sleep", &["1000"]));
-    println!("{error}");
-    daemon.kill(&first);
-    // Its process is gone when its exit is reported.
-    println!("{}", daemon.output(command("echo", &["again"])).trim());
-    drop(daemon);
-    std::process::exit(0)
-}
-
-fn fork_failure() {
-    let mut daemon = Daemon::new();
-    if !may_change_users() {
-        return;
-    }
-    // Root is not subject to this limit, so another user runs the daemon, from a folder that it may read.
-    let folder = tempfile::tempdir().unwrap();
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let copy = folder.path().join("daemon");
-    fs::copy("/proc/self/exe", &copy).unwrap();
-    let bounds = Bounds {
-        user: Some("3999999997".into()),
-        group: Some("65534".into()),
-        limits: Limits { processes: Some(5), ..Limits::default() },
-        ..Bounds::default()
-    };
-    let asked = Command { bounds, ..command(copy.to_str().unwrap(), &[CROWDED]) };
-    let said = "cannot make its process: Resource temporarily unavailable (os error 11)\nagain\n";
-    assert_eq!(daemon.output(asked), said);
 }
 
 fn no_descriptor() {

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 mod bounds;
+mod crowds;
 mod ends;
 mod losses;
 mod starts;
@@ -34,8 +35,8 @@ fn main() -> ExitCode {
     if arguments.first().is_some_and(|first| first == losses::DAEMON) {
         losses::play_the_daemon();
     }
-    if arguments.first().is_some_and(|first| first == bounds::CROWDED) {
-        bounds::be_crowded();
+    if arguments.first().is_some_and(|first| first == crowds::CROWDED) {
+        crowds::be_crowded();
     }
     if arguments.first().is_some_and(|first| first == bounds::CAPABLE) {
         bounds::be_capable();
@@ -47,7 +48,7 @@ fn main() -> ExitCode {
     // harnesses.
     let words: Vec<_> = arguments.iter().filter(|word| !word.starts_with('-')).collect();
     let chosen = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(*word));
-    let all = [starts::ALL, bounds::ALL, ends::ALL, strays::ALL, losses::ALL].concat();
+    let all = [starts::ALL, bounds::ALL, crowds::ALL, ends::ALL, strays::ALL, losses::ALL].concat();
     let tests: Vec<Test> = all.into_iter().filter(|(name, _)| chosen(name)).collect();
     if arguments.iter().any(|argument| argument == "--list") {
         tests.iter().for_each(|(name, _)| println!("{name}: test"));
