@@ -1,10 +1,10 @@
 //! Workers that are programs on pipes.
 //!
 //! ```text
-//!   Starting ───ready───▶ Serving ──stop──▶ Ending: input closed ─grace▶ TERM ─grace▶ KILL
-//!      │                     │                 ▲                                     │
-//!      └─StartFailed─▶ gone  └── not trusted ──┴────────────────── KILL immediately │
-//!                                              gone ◀── exited and its output is read ┘
+//!   Starting ───ready───▶ Serving ──stop──▶ Ending: input closed ─stop_timeout─▶ TERM ─stop_timeout─▶ KILL
+//!      │                     │                 ▲                                                         │
+//!      └─StartFailed─▶ gone  └── not trusted ──┴──────────────────── KILL immediately                    │
+//!                                              gone ◀──────────── exited and its output is read ─────────┘
 //! ```
 //!
 //! When the output of a *Serving* program ends, the program is first *Silent* and then *Ending*. In the short time
@@ -374,7 +374,7 @@ impl Programs {
         system: &mut System,
         events: &mut Vec<BackendEvent>,
     ) {
-        let (grace, framing) = (self.config.grace, self.config.framing);
+        let (stop_timeout, framing) = (self.config.stop_timeout, self.config.framing);
         let is_spawned_http = self.config.is_spawned_http;
         let Some(program) = self.find(worker) else { return };
         match pipe {
@@ -395,7 +395,7 @@ impl Programs {
                     // The reply is complete once the program has exited with code 0. Whether it reads all of its input
                     // does not matter.
                     if pipe == Pipe::Output {
-                        program.end(io, grace);
+                        program.end(io, stop_timeout);
                     }
                     return self.try_finish(io, worker, system, events);
                 }
@@ -410,7 +410,7 @@ impl Programs {
                         program.arm(io, EXIT_WAIT);
                     }
                 } else if program.phase == Phase::Serving {
-                    program.end(io, grace);
+                    program.end(io, stop_timeout);
                 }
             }
         }

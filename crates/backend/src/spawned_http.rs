@@ -48,7 +48,7 @@ const EXIT_WAIT: Duration = Duration::from_millis(100);
 /// The pause before the next connection to a program with a full listen backlog.
 const BACKLOG_PAUSE: Duration = Duration::from_millis(5);
 /// The minimum time for which other processes may keep open the connections of a program that has exited.
-const GRACE_MIN: Duration = Duration::from_millis(20);
+const STOP_TIMEOUT_MIN: Duration = Duration::from_millis(20);
 
 /// An event that is delayed until it is known whether the program has exited.
 struct Delayed {
@@ -80,7 +80,7 @@ pub(crate) struct SpawnedHttp {
     exited_timer: Option<TimerId>,
     backlog_timer: Option<TimerId>,
     /// How long other processes may keep open the connections of a program that has exited.
-    grace: Duration,
+    stop_timeout: Duration,
 }
 
 impl SpawnedHttp {
@@ -88,7 +88,7 @@ impl SpawnedHttp {
         let SpawnedHttpConfig { program, servers, socket } = config;
         Self {
             pool_id: pool.0,
-            grace: program.grace.max(GRACE_MIN),
+            stop_timeout: program.stop_timeout.max(STOP_TIMEOUT_MIN),
             sockets: ProgramSockets::new(socket, program.arguments.clone()),
             ports: Ports::default(),
             programs: Programs::new(pool, program),
@@ -106,7 +106,7 @@ impl SpawnedHttp {
     /// apply immediately.
     pub(crate) fn handle_config(&mut self, config: SpawnedHttpConfig) {
         let SpawnedHttpConfig { program, servers, socket } = config;
-        self.grace = program.grace.max(GRACE_MIN);
+        self.stop_timeout = program.stop_timeout.max(STOP_TIMEOUT_MIN);
         self.sockets.handle_config(socket, program.arguments.clone());
         self.programs.handle_config(program);
         self.servers.handle_tuning(servers);
@@ -360,9 +360,9 @@ impl SpawnedHttp {
             return self.report_end(io, exited, events);
         }
         self.exited.push(exited);
-        let grace = self.grace;
+        let stop_timeout = self.stop_timeout;
         let key = WorkerTimer::Exited.key(self.pool_id);
-        self.exited_timer.get_or_insert_with(|| io.timer_of(key, io.now() + grace));
+        self.exited_timer.get_or_insert_with(|| io.timer_of(key, io.now() + stop_timeout));
     }
 
     /// Reports the end of a program.
@@ -392,7 +392,7 @@ impl SpawnedHttp {
         silent.into_iter().for_each(|exited| self.report_end(io, exited, events));
         if !self.exited.is_empty() {
             let key = WorkerTimer::Exited.key(self.pool_id);
-            self.exited_timer = Some(io.timer_of(key, io.now() + self.grace));
+            self.exited_timer = Some(io.timer_of(key, io.now() + self.stop_timeout));
         }
     }
 

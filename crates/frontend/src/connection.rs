@@ -25,7 +25,7 @@ pub struct ConnectionConfig {
     /// The time in which a client must begin its first request; `None`: no limit.
     pub first_request_timeout: Option<Duration>,
     /// How long a client may read nothing of its output; `None`: no limit.
-    pub write_stall: Option<Duration>,
+    pub send_timeout: Option<Duration>,
     /// The minimum rate at which a client must read its output, in bytes per second over each `send_timeout`.
     pub send_rate_min: usize,
     /// Bytes of a reply that are buffered before its worker is paused.

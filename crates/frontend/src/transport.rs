@@ -251,7 +251,7 @@ impl Transport {
     }
 
     fn watch_output(&mut self, io: &mut Context<'_>) {
-        if let (Some(stall), false) = (self.listener.write_stall, self.watching) {
+        if let (Some(stall), false) = (self.listener.send_timeout, self.watching) {
             self.watching = true;
             let idle = self.listener.idle.unwrap_or(stall);
             io.deadline_in(self.stream, LOOK, stall.min(idle));
@@ -278,7 +278,7 @@ impl Transport {
         idle: Option<Duration>,
     ) -> TimeoutCheck {
         let now = io.tick();
-        if let Some(stall) = self.listener.write_stall.filter(|_| self.watching) {
+        if let Some(stall) = self.listener.send_timeout.filter(|_| self.watching) {
             match io.output_wait(self.stream) {
                 Some(wait) if wait.lasted < stall => {}
                 Some(wait) if wait.taken == 0 => return TimeoutCheck::Stalled,
@@ -307,7 +307,7 @@ impl Transport {
         let first = self.listener.first_request_timeout.filter(|_| self.silent);
         let idle = [idle, first].into_iter().flatten().min();
         let idle = idle.map(|idle| left(idle, now - self.last_traffic));
-        let stall = self.listener.write_stall.filter(|_| self.watching);
+        let stall = self.listener.send_timeout.filter(|_| self.watching);
         let waited = io.output_wait(self.stream).map_or(Duration::ZERO, |wait| wait.lasted);
         let stall = stall.map(|stall| stall.saturating_sub(waited));
         if let Some(next) = [idle, stall].into_iter().flatten().min() {

@@ -81,7 +81,7 @@ impl Backoff {
 
     /// Whether a worker that became ready at `ready_at` has not reached the minimum uptime.
     pub(crate) fn is_quick(&self, ready_at: Option<Instant>, now: Instant) -> bool {
-        ready_at.is_none_or(|at| now.saturating_duration_since(at) < self.settings.settle)
+        ready_at.is_none_or(|at| now.saturating_duration_since(at) < self.settings.min_uptime)
     }
 
     /// Whether the circuit breaker is open: so many starts failed in a row that requests are rejected while no worker
@@ -256,7 +256,7 @@ impl Backoff {
 
     fn reset_at(&self, starting: u32) -> Option<Instant> {
         let trouble = self.trouble?;
-        let enough = trouble.delay.saturating_mul(2).max(self.settings.settle);
+        let enough = trouble.delay.saturating_mul(2).max(self.settings.min_uptime);
         match trouble.witness {
             Some((_, since)) => since.checked_add(enough),
             None if starting == 0 => trouble.last_event_at.checked_add(enough),
@@ -273,7 +273,7 @@ mod tests {
     const SETTINGS: BackoffSettings = BackoffSettings {
         first: FIRST,
         max: Duration::from_secs(30),
-        settle: Duration::from_secs(1),
+        min_uptime: Duration::from_secs(1),
         open_after: 5,
     };
 
@@ -340,7 +340,7 @@ mod tests {
         backoff.handle_ready(now, worker(0), old);
         let round = backoff.handle_start(now + FIRST);
         backoff.handle_ready(now + FIRST, worker(2), round);
-        let enough = now + FIRST + SETTINGS.settle;
+        let enough = now + FIRST + SETTINGS.min_uptime;
         backoff.handle_time(enough - Duration::from_nanos(1), 0);
         assert!(backoff.in_trouble());
         assert_eq!(backoff.next_time(now + FIRST * 3, 0), Some(enough));
@@ -374,13 +374,13 @@ mod tests {
         let gone = now + Duration::from_millis(900);
         backoff.handle_gone(gone, worker(1));
         assert_eq!(backoff.next_time(gone, 1), None, "another one is starting");
-        backoff.handle_time(now + SETTINGS.settle * 2, 1);
+        backoff.handle_time(now + SETTINGS.min_uptime * 2, 1);
         assert!(backoff.in_trouble());
         // No other worker was started: the time counts from the end of this one.
-        assert_eq!(backoff.next_time(gone, 0), Some(gone + SETTINGS.settle));
+        assert_eq!(backoff.next_time(gone, 0), Some(gone + SETTINGS.min_uptime));
         let ready = now + Duration::from_secs(9);
         backoff.handle_ready(ready, worker(2), round);
-        assert_eq!(backoff.next_time(ready, 1), Some(ready + SETTINGS.settle));
+        assert_eq!(backoff.next_time(ready, 1), Some(ready + SETTINGS.min_uptime));
     }
 
     #[test]

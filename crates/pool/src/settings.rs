@@ -158,9 +158,9 @@ pub enum Schedule {
     /// In turn, in proportion to the weights, evenly spread.
     WeightedRoundRobin,
     /// The worker with the fewest slots in use relative to its weight. Ties are resolved in turn.
-    LeastOutstanding,
+    LeastRequests,
     /// Two workers are drawn by weight. The one with fewer slots in use relative to its weight is chosen.
-    TwoChoices,
+    PowerOfTwo,
     /// Drawn by weight.
     Random,
     /// The worker that the key of the request hashes to, unless its load is above 5/4 of its share.
@@ -174,8 +174,8 @@ impl Schedule {
     pub const ALL: &[Self] = &[
         Self::RoundRobin,
         Self::WeightedRoundRobin,
-        Self::LeastOutstanding,
-        Self::TwoChoices,
+        Self::LeastRequests,
+        Self::PowerOfTwo,
         Self::Random,
         Self::Hash,
         Self::First,
@@ -187,8 +187,8 @@ impl Schedule {
         match self {
             Self::RoundRobin => "round-robin",
             Self::WeightedRoundRobin => "round-robin",
-            Self::LeastOutstanding => "least-requests",
-            Self::TwoChoices => "power-of-two",
+            Self::LeastRequests => "least-requests",
+            Self::PowerOfTwo => "power-of-two",
             Self::Random => "random",
             Self::Hash => "hash",
             Self::First => "first",
@@ -270,7 +270,7 @@ pub struct BackoffSettings {
     /// The maximum delay.
     pub max: Duration,
     /// The minimum uptime. A worker that was ready for less than this has failed.
-    pub settle: Duration,
+    pub min_uptime: Duration,
     /// The number of failures in a row that opens the circuit breaker: while no worker is ready, requests are rejected
     /// immediately. At least 1.
     pub open_after: u32,
@@ -281,7 +281,7 @@ impl Default for BackoffSettings {
         Self {
             first: Duration::from_millis(100),
             max: Duration::from_secs(30),
-            settle: Duration::from_secs(1),
+            min_uptime: Duration::from_secs(1),
             open_after: 5,
         }
     }

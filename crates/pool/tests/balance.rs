@@ -79,7 +79,7 @@ fn settings(random: &mut Random) -> Settings {
     settings.health.checked = true;
     settings.backoff.first = ms(5);
     settings.backoff.max = ms(20);
-    settings.backoff.settle = ms(10);
+    settings.backoff.min_uptime = ms(10);
     settings
 }
 

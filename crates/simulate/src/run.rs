@@ -26,7 +26,7 @@ const REST_MAX: Duration = Duration::from_secs(90);
 
 const RECOVER_MAX: Duration = Duration::from_secs(200);
 
-/// The maximum duration of the end of an idle gateway: the last batch, grace periods, pipes that other processes hold.
+/// The maximum duration of the end of an idle gateway: the last batch, stop timeouts, pipes that other processes hold.
 const END_MAX: Duration = Duration::from_secs(25);
 
 /// What to run.

@@ -57,7 +57,7 @@ pub fn shard(
             keeps_half_closed: false,
             idle: None,
             first_request_timeout: None,
-            write_stall: None,
+            send_timeout: None,
             send_rate_min: 0,
             reply_buffered: 64 << 10,
             limits: StreamLimits::default(),

@@ -49,7 +49,7 @@ pub struct ProgramConfig {
     /// The maximum size of a reply, in bytes.
     pub reply_max: usize,
     /// The time that a program has to exit, first after its input is closed and again after SIGTERM.
-    pub grace: Duration,
+    pub stop_timeout: Duration,
     /// The maximum time to a complete reply. A program that exceeds it is killed.
     pub deadline: Duration,
     /// What clients learn about a program that exited.
@@ -66,7 +66,7 @@ pub struct ProgramTimeouts {
     /// The time after which a slow request is logged; `None`: never.
     pub slow: Option<Duration>,
     /// How long a program may read nothing of its input; `None`: no limit.
-    pub write_stall: Option<Duration>,
+    pub send_timeout: Option<Duration>,
 }
 
 /// When a reply of several frames is complete.

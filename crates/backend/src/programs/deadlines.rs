@@ -20,7 +20,7 @@ pub(super) const SLOW: DeadlineName = DeadlineName(3);
 pub(super) const STALL: DeadlineName = DeadlineName(0);
 
 /// The minimum time between two checks of a program that must end.
-pub(super) const GRACE_MIN: Duration = Duration::from_millis(20);
+pub(super) const STOP_TIMEOUT_MIN: Duration = Duration::from_millis(20);
 
 /// Returns when a request must be answered; `None`: there is no limit.
 pub(super) fn answer_by(now: Instant, deadline: Duration) -> Option<Instant> {

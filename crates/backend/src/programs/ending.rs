@@ -5,7 +5,7 @@ use exchange::Proof;
 use exchange::WorkerId;
 use spawn::Exit;
 
-use super::deadlines::GRACE_MIN;
+use super::deadlines::STOP_TIMEOUT_MIN;
 use super::pipes::ProgramPipes;
 use super::program::Phase;
 use super::{Fault, Programs};
@@ -13,7 +13,7 @@ use crate::system::System;
 use flow::backend_event::BackendEvent;
 
 impl Programs {
-    /// Handles the timer of a program: a grace period has passed.
+    /// Handles the timer of a program: a stop timeout has passed.
     pub(crate) fn handle_timer(
         &mut self,
         io: &mut Context<'_>,
@@ -21,7 +21,7 @@ impl Programs {
         system: &mut System,
         events: &mut Vec<BackendEvent>,
     ) {
-        let grace = self.config.grace;
+        let stop_timeout = self.config.stop_timeout;
         let found = self.find(worker).filter(|program| program.timer == Some(timer));
         let Some(program) = found else { return };
         match program.phase {
@@ -54,7 +54,7 @@ impl Programs {
                 program.fail_requests(io, Fault::Ended, events);
             }
         }
-        io.set_timer(timer, io.now() + grace.max(GRACE_MIN));
+        io.set_timer(timer, io.now() + stop_timeout.max(STOP_TIMEOUT_MIN));
         self.try_finish(io, worker, system, events);
     }
 
@@ -67,14 +67,14 @@ impl Programs {
         system: &mut System,
         events: &mut Vec<BackendEvent>,
     ) {
-        let grace = self.config.grace;
+        let stop_timeout = self.config.stop_timeout;
         let Some(program) = self.find(worker) else { return };
         if program.phase == Phase::Serving && !program.is_slot {
             events.push(BackendEvent::Retired { worker });
         }
         program.exit = Some(exit);
         program.phase = Phase::Killed;
-        program.arm(io, grace);
+        program.arm(io, stop_timeout);
         self.try_finish(io, worker, system, events);
     }
 
@@ -155,7 +155,7 @@ impl Programs {
         system: &mut System,
         events: &mut Vec<BackendEvent>,
     ) {
-        let grace = self.config.grace;
+        let stop_timeout = self.config.stop_timeout;
         let Some(program) = self.find(worker) else { return };
         program.expected = true;
         if program.phase == Phase::Empty {
@@ -166,7 +166,7 @@ impl Programs {
             system.spawner.stop(program.token, spawn::Stop::Kill);
             program.phase = Phase::Killed;
         } else {
-            program.end(io, grace);
+            program.end(io, stop_timeout);
         }
     }
 
@@ -179,13 +179,13 @@ impl Programs {
         expected: bool,
         system: &mut System,
     ) {
-        let grace = self.config.grace;
+        let stop_timeout = self.config.stop_timeout;
         let serving = self.find(worker).filter(|program| program.phase == Phase::Serving);
         if let Some(program) = serving {
             program.expected = expected;
             program.phase = Phase::Terminating;
             system.spawner.stop(program.token, spawn::Stop::Term);
-            program.arm(io, grace);
+            program.arm(io, stop_timeout);
         }
     }
 
@@ -196,12 +196,12 @@ impl Programs {
         worker: WorkerId,
         events: &mut Vec<BackendEvent>,
     ) {
-        let grace = self.config.grace;
+        let stop_timeout = self.config.stop_timeout;
         let serving = self.find(worker).filter(|program| program.phase == Phase::Serving);
         if let Some(program) = serving {
             program.expected = true;
             events.push(BackendEvent::Retired { worker });
-            program.end(io, grace);
+            program.end(io, stop_timeout);
         }
     }
 }

@@ -444,7 +444,7 @@ impl ProgramPipes {
             }
             // Zero, if the input has just ended and its end was not reported yet.
             self.offered += after.saturating_sub(before) as u64;
-            if let (Some(limit), true) = (self.times.write_stall, before == 0 && after > 0) {
+            if let (Some(limit), true) = (self.times.send_timeout, before == 0 && after > 0) {
                 self.accepted_at_check = start;
                 io.deadline_in(input, STALL, limit);
             }

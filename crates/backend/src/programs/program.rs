@@ -9,7 +9,7 @@ use settings::ExitMessage;
 use spawn::{Exit, Pipes, Status};
 
 use super::audience::Audience;
-use super::deadlines::GRACE_MIN;
+use super::deadlines::STOP_TIMEOUT_MIN;
 use super::fault::{ExitReport, Fault};
 use super::pipes::ProgramPipes;
 use super::stderr::Stderr;
@@ -31,9 +31,9 @@ pub(super) enum Phase {
     Serving,
     /// Its output has ended. Its exit status may arrive shortly.
     Silent,
-    /// Its input is closed, and the grace period runs.
+    /// Its input is closed, and the stop timeout runs.
     Ending,
-    /// SIGTERM was sent, and the grace period runs again.
+    /// SIGTERM was sent, and the stop timeout runs again.
     Terminating,
     /// It was killed.
     Killed,
@@ -133,12 +133,12 @@ impl Program {
     }
 
     /// Closes the input and gives the program time to exit.
-    pub(super) fn end(&mut self, io: &mut Context<'_>, grace: Duration) {
+    pub(super) fn end(&mut self, io: &mut Context<'_>, stop_timeout: Duration) {
         self.phase = Phase::Ending;
         if let Some(pipes) = self.pipes.as_mut() {
             pipes.finish(io);
         }
-        self.arm(io, grace);
+        self.arm(io, stop_timeout);
     }
 
     pub(super) fn check_memory(
@@ -156,8 +156,8 @@ impl Program {
         }
     }
 
-    pub(super) fn arm(&mut self, io: &mut Context<'_>, grace: Duration) {
-        let at = io.now() + grace.max(GRACE_MIN);
+    pub(super) fn arm(&mut self, io: &mut Context<'_>, stop_timeout: Duration) {
+        let at = io.now() + stop_timeout.max(STOP_TIMEOUT_MIN);
         match self.timer {
             Some(timer) => io.set_timer(timer, at),
             None => {

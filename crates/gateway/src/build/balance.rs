@@ -112,8 +112,8 @@ const fn order(balance: settings::BalanceMethod) -> pool::Schedule {
     match balance {
         // The pool observes weights as soon as they differ.
         settings::BalanceMethod::RoundRobin => pool::Schedule::RoundRobin,
-        settings::BalanceMethod::LeastRequests => pool::Schedule::LeastOutstanding,
-        settings::BalanceMethod::PowerOfTwo => pool::Schedule::TwoChoices,
+        settings::BalanceMethod::LeastRequests => pool::Schedule::LeastRequests,
+        settings::BalanceMethod::PowerOfTwo => pool::Schedule::PowerOfTwo,
         settings::BalanceMethod::Random => pool::Schedule::Random,
         settings::BalanceMethod::Hash => pool::Schedule::Hash,
         settings::BalanceMethod::First => pool::Schedule::First,

@@ -55,7 +55,7 @@ pub(crate) fn listener(
         idle_timeout: idle,
         first_request_timeout,
         request_read_timeout: read,
-        send_timeout: write_stall,
+        send_timeout,
         send_rate_min,
         access_log,
         addresses,
@@ -106,7 +106,7 @@ pub(crate) fn listener(
         keeps_half_closed: half_close == HalfClose::Keep,
         idle: unless_zero(idle),
         first_request_timeout: unless_zero(first_request_timeout),
-        write_stall: unless_zero(write_stall),
+        send_timeout: unless_zero(send_timeout),
         send_rate_min,
         reply_buffered: if is_http { REPLY_BUFFERED } else { REPLY_BUFFERED.min(send_max / 4) },
         limits: StreamLimits {
@@ -119,7 +119,7 @@ pub(crate) fn listener(
                 .saturating_add(send_max / 4)
                 .saturating_add(MARKS_SLACK)
                 .max(if is_http { send_max / 4 + REPLY_BUFFERED + TURN_SLACK } else { 0 }),
-            progress_after: unless_zero(write_stall).map(progress_after),
+            progress_after: unless_zero(send_timeout).map(progress_after),
         },
         logged: logged.map(Arc::new),
         protocol: Arc::clone(&protocol_config) as _,
@@ -137,8 +137,8 @@ pub(crate) fn listener(
 /// Returns how long output has waited when the kernel is first asked what its client has acknowledged. By then a client
 /// that reads nothing has acknowledged all that it will: the last bytes after a delay of 40 ms, and the bytes of window
 /// probes after a few hundred milliseconds.
-fn progress_after(write_stall: Duration) -> Duration {
-    (write_stall / 4).min(Duration::from_secs(1))
+fn progress_after(send_timeout: Duration) -> Duration {
+    (send_timeout / 4).min(Duration::from_secs(1))
 }
 
 fn http_plan(

@@ -23,7 +23,7 @@ pub(crate) fn pool(
     let takes = workers::takes(&pool.worker);
     let (workers_plan, properties) = workers::config(&pool, site)?;
     let is_tagged = pool.program().is_some_and(program::is_tagged);
-    let WorkerProperties { slots, settle, starts, recycle, own, members } = properties;
+    let WorkerProperties { slots, min_uptime, starts, recycle, own, members } = properties;
     let settings::Pool {
         name,
         worker: _,
@@ -58,7 +58,7 @@ pub(crate) fn pool(
         backoff: pool::BackoffSettings {
             first: BACKOFF_FIRST,
             max: starts.pause_max,
-            settle,
+            min_uptime,
             open_after: starts.open_after,
         },
         recycle,

@@ -38,8 +38,8 @@ pub(super) fn program(
         reply_max,
         cwd,
         env,
-        stop_timeout: grace,
-        min_uptime: settle,
+        stop_timeout,
+        min_uptime,
         wiring,
         bounds,
         recycle,
@@ -48,7 +48,7 @@ pub(super) fn program(
         start_timeout,
         first_byte_timeout: first_byte,
         slowlog_timeout: slow,
-        send_timeout: write_stall,
+        send_timeout,
         exit_message: last_words,
     } = program;
     let (program, arguments) = match command.split_first() {
@@ -95,11 +95,11 @@ pub(super) fn program(
             start: start_timeout,
             first_byte: unless_zero(first_byte),
             slow: unless_zero(slow),
-            write_stall: unless_zero(write_stall),
+            send_timeout: unless_zero(send_timeout),
         },
         says_ready: ready == settings::Ready::Line,
         reply_max,
-        grace,
+        stop_timeout,
         deadline,
         last_words,
     };
@@ -113,7 +113,7 @@ pub(super) fn program(
     };
     let properties = WorkerProperties {
         slots: pipeline,
-        settle,
+        min_uptime,
         starts: FailedStarts::REJECT,
         recycle,
         own,

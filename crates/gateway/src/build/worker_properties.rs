@@ -9,7 +9,7 @@ pub(super) struct WorkerProperties {
     /// The maximum number of concurrent requests of one worker.
     pub(super) slots: u32,
     /// The minimum uptime after which a start counts as successful.
-    pub(super) settle: Duration,
+    pub(super) min_uptime: Duration,
     pub(super) starts: FailedStarts,
     pub(super) recycle: pool::RecycleSettings,
     pub(super) own: Option<SessionWorkersConfig>,

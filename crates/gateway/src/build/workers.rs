@@ -24,10 +24,10 @@ pub(super) fn config(
     site: BuildContext<'_>,
 ) -> Result<(WorkersConfig, WorkerProperties), BuildError> {
     let deadline = pool.response_timeout;
-    let properties = |slots, settle| {
+    let properties = |slots, min_uptime| {
         let recycle = pool::RecycleSettings::default();
         let starts = FailedStarts::REJECT;
-        WorkerProperties { slots, settle, starts, recycle, own: None, members: Vec::new() }
+        WorkerProperties { slots, min_uptime, starts, recycle, own: None, members: Vec::new() }
     };
     match pool.worker.clone() {
         Worker::Program(program) => program::program(*program, pool),

@@ -86,8 +86,8 @@ impl Order {
         match schedule {
             Schedule::RoundRobin => Self::Turns(Turns::default()),
             Schedule::WeightedRoundRobin => Self::Weighted(Weighted::default()),
-            Schedule::LeastOutstanding => Self::Least(Heap::default()),
-            Schedule::TwoChoices => Self::Choices(Drawn::default()),
+            Schedule::LeastRequests => Self::Least(Heap::default()),
+            Schedule::PowerOfTwo => Self::Choices(Drawn::default()),
             Schedule::Random => Self::Random(Drawn::default()),
             Schedule::Hash => Self::Hash(Hash {
                 points: Points::new(capacity),

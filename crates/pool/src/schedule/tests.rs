@@ -127,7 +127,7 @@ fn play(
 
 #[test]
 fn least_outstanding_is_the_least_for_its_weight() {
-    play(Schedule::LeastOutstanding, &[1, 2, 3, 5, 8, 1], 6, |naive, chosen, _, _| {
+    play(Schedule::LeastRequests, &[1, 2, 3, 5, 8, 1], 6, |naive, chosen, _, _| {
         for other in naive.free() {
             assert!(!naive.lighter(other, chosen), "{other} has less to do than {chosen}");
         }
@@ -138,7 +138,7 @@ fn least_outstanding_is_the_least_for_its_weight() {
 fn least_outstanding_among_equals_gives_each_its_turn() {
     let mut naive = Naive::new(&[1, 1, 1], 3);
     naive.in_use = vec![2, 0, 1];
-    let mut free = naive.schedule(Schedule::LeastOutstanding);
+    let mut free = naive.schedule(Schedule::LeastRequests);
     let mut random = Random::new(1);
     let mut turns = Vec::new();
     while let Some((worker, _)) = free.next(&mut random, None) {
@@ -250,8 +250,8 @@ fn random_and_two_choices_keep_to_weights_within_four_sigma() {
     for (schedule, weights) in [
         (Schedule::Random, vec![1, 2, 3, 10]),
         (Schedule::Random, vec![1; 7]),
-        (Schedule::TwoChoices, vec![1; 7]),
-        (Schedule::TwoChoices, vec![1, 2, 3, 10]),
+        (Schedule::PowerOfTwo, vec![1; 7]),
+        (Schedule::PowerOfTwo, vec![1, 2, 3, 10]),
     ] {
         let sum: u32 = weights.iter().sum();
         for (count, weight) in shares(schedule, &weights, turns).into_iter().zip(&weights) {
@@ -266,7 +266,7 @@ fn random_and_two_choices_keep_to_weights_within_four_sigma() {
 #[test]
 fn idle_workers_are_equals_whatever_their_weight() {
     let naive = Naive::new(&[2, 1], 3);
-    let mut free = naive.schedule(Schedule::LeastOutstanding);
+    let mut free = naive.schedule(Schedule::LeastRequests);
     let mut random = Random::new(1);
     let mut turns = [0; 2];
     for _ in 0..10 {
@@ -282,7 +282,7 @@ fn idle_workers_are_equals_whatever_their_weight() {
 
 #[test]
 fn two_choices_never_take_the_worst_while_others_have_less() {
-    play(Schedule::TwoChoices, &[1, 2, 1, 4], 5, |naive, chosen, _, _| {
+    play(Schedule::PowerOfTwo, &[1, 2, 1, 4], 5, |naive, chosen, _, _| {
         let free = naive.free();
         let worst =
             |one: &u32| free.iter().all(|other| one == other || naive.lighter(*other, *one));

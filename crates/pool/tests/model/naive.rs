@@ -362,10 +362,10 @@ impl Naive {
     }
 
     fn retire(&mut self, worker: usize) {
-        let settle = self.settings.backoff.settle;
+        let min_uptime = self.settings.backoff.min_uptime;
         let worker = &mut self.workers[worker];
         worker.state = State::Retiring;
-        worker.undecided = worker.ready_at.is_none_or(|at| self.now - at < settle);
+        worker.undecided = worker.ready_at.is_none_or(|at| self.now - at < min_uptime);
         let id = worker.id;
         self.turns.retain(|turn| *turn != id);
         self.pool.handle_retired(self.now, id);

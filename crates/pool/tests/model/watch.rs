@@ -64,7 +64,7 @@ impl Naive {
         let least = self.workers.iter().filter(free).map(|worker| worker.batches.len()).min();
         match self.settings.schedule {
             Schedule::RoundRobin => assert_eq!(self.turns.first(), Some(&id), "not its turn"),
-            Schedule::LeastOutstanding => {
+            Schedule::LeastRequests => {
                 let worker = self.workers.iter().find(|worker| worker.id == id).expect("alive");
                 assert_eq!(Some(worker.batches.len()), least, "another has less to do");
             }

@@ -33,7 +33,7 @@ impl ProgramPipes {
             return;
         }
         self.pending_notifications.push(PendingNotification { id, body, original, meta, start });
-        if self.pending_notifications.len() == 1 && self.times.write_stall.is_none() {
+        if self.pending_notifications.len() == 1 && self.times.send_timeout.is_none() {
             self.watch_reading(io, deadline);
         }
     }
@@ -73,7 +73,7 @@ impl ProgramPipes {
     /// while notifications wait, because they have no deadline.
     pub(in crate::programs) fn reading_limit(&self, deadline: Duration) -> Option<Duration> {
         let waits = !self.pending_notifications.is_empty() && !deadline.is_zero();
-        self.times.write_stall.or_else(|| waits.then_some(deadline))
+        self.times.send_timeout.or_else(|| waits.then_some(deadline))
     }
 
     /// Schedules a check whether the program has read anything, if input waits for it.

@@ -6,7 +6,7 @@ use crate::RequestTraits;
 const BACKOFF: BackoffSettings = BackoffSettings {
     first: Duration::from_millis(100),
     max: Duration::from_secs(30),
-    settle: Duration::from_secs(1),
+    min_uptime: Duration::from_secs(1),
     open_after: 5,
 };
 

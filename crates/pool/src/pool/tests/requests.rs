@@ -240,7 +240,7 @@ fn round_robin_takes_turns() {
 
 #[test]
 fn least_outstanding_evens_out() {
-    assert_eq!(turns(Schedule::LeastOutstanding), [0, 1, 2, 0, 1, 2, 0, 1, 2, 2, 0, 2]);
+    assert_eq!(turns(Schedule::LeastRequests), [0, 1, 2, 0, 1, 2, 0, 1, 2, 2, 0, 2]);
 }
 
 #[test]
