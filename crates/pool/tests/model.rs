@@ -48,14 +48,14 @@ fn queue() -> impl Strategy<Value = QueueLimits> {
 }
 
 fn backoff() -> impl Strategy<Value = BackoffSettings> {
-    (1..20_u64, 0..100_u64, 0..50_u64, 0..4_u32).prop_map(|(first, more, min_uptime, open_after)| {
-        BackoffSettings {
+    (1..20_u64, 0..100_u64, 0..50_u64, 0..4_u32).prop_map(
+        |(first, more, min_uptime, open_after)| BackoffSettings {
             first: Duration::from_millis(first),
             max: Duration::from_millis(first + more),
             min_uptime: Duration::from_millis(min_uptime),
             open_after,
-        }
-    })
+        },
+    )
 }
 
 fn fallback() -> impl Strategy<Value = Option<FallbackSettings>> {

@@ -566,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_port_is_said_with_a_mend() {
+    fn a_closed_port_is_said_with_a_fix() {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let error = request(&port.to_string(), "GET", "/", b"").unwrap_err().to_string();
         assert!(error.contains("--admin"), "{error}");

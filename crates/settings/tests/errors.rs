@@ -6,6 +6,8 @@ use settings::{Diagnostic, Diagnostics, Source, parse};
 
 #[path = "errors/access.rs"]
 mod access;
+#[path = "errors/balance.rs"]
+mod balance;
 #[path = "errors/databases.rs"]
 mod databases;
 #[path = "errors/foreign.rs"]
@@ -105,94 +107,6 @@ fn an_unknown_word_names_the_nearest_one() {
         "frobnicate",
         "`queue` has no option `frobnicate`",
         "the options here are `max_requests`, `max_bytes`, `timeout`, `hold_timeout`, `fair`, `priority`",
-    );
-}
-
-#[test]
-fn balancing_names_its_mends() {
-    says(
-        in_pool("sticky = { key = \"word\" }"),
-        18,
-        "\"word\"",
-        "`key` = \"word\" does not say which",
-        "write \"word:1\" for the first",
-    );
-    says(
-        in_pool("sticky = { key = \"memer:user\" }"),
-        18,
-        "\"memer:user\"",
-        "`key` = \"memer:user\" is not a key",
-        "did you mean \"member\"?",
-    );
-    says(
-        in_pool("fallback = { line = \"busy\", until = 30 }"),
-        37,
-        "30",
-        "`until` cannot be a whole number",
-        "write `until = \"30%\"`",
-    );
-    says(
-        in_pool("fallback = { until = \"30%\" }"),
-        1,
-        "fallback",
-        "`fallback` has no reply",
-        "add `line = \"busy, come back later\"`",
-    );
-    says(
-        in_pool("fallback = { line = \"busy\", file = \"busy.txt\" }"),
-        29,
-        "file",
-        "`fallback` has two replies",
-        "keep one of them",
-    );
-    says(
-        in_pool("fallback = { pool = \"echo\" }"),
-        21,
-        "\"echo\"",
-        "the `fallback`s of these pools form a cycle",
-        "answer with a `line` or a `file` in one of them",
-    );
-    says(
-        in_pool("hash = \"line\""),
-        1,
-        "hash",
-        "`hash` has no effect with this `balance`",
-        "write `balance = \"hash\"`, or remove it",
-    );
-    says(
-        in_pool("sticky = { key = \"source\" }\nqueue = { hold_timeout = \"2s\" }"),
-        11,
-        "hold_timeout",
-        "`hold_timeout` waits until the worker of a bound client is available again",
-        "remove it; `redispatch` in `sticky` determines whether the client is bound to another worker",
-    );
-    says(
-        in_store("sticky = { key = \"source\" }"),
-        1,
-        "sticky",
-        "`sticky` has no effect in a database pool",
-        "remove it",
-    );
-    says(
-        in_store("idempotent = \"all\""),
-        1,
-        "idempotent",
-        "`idempotent` has no effect in a database pool",
-        "remove it",
-    );
-    says(
-        in_pool("idempotent = \"some\""),
-        14,
-        "\"some\"",
-        "`idempotent` = \"some\" is not a known value",
-        "write one of `off`, `safe`, `methods`, `all`",
-    );
-    says(
-        in_pool("dispatch = \"session\"\nidempotent = \"all\""),
-        1,
-        "idempotent",
-        "a request of a `session` program cannot be repeated on another program",
-        "remove it",
     );
 }
 

@@ -112,7 +112,7 @@ fn a_wrong_flag_of_run_is_shown_where_it_stands() {
 }
 
 #[test]
-fn check_shows_every_error_and_its_mend() {
+fn check_shows_every_error_and_its_fix() {
     let folder = folder();
     let file = folder.path().join("wrong.toml");
     std::fs::write(&file, "[listener.web]\nlisten = \"127.0.0.1:0\"\npoool = \"x\"\n[pol.x]\n")

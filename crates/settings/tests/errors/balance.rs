@@ -2,30 +2,10 @@
 
 use settings::{Diagnostic, Source, parse};
 
-const LISTENER: &str = "[listener.main]\nlisten = \":7000\"\npool = \"echo\"\n";
-const POOL: &str = "[pool.echo]\nprogram = [\"cat\"]\n";
-const STORE: &str = "[pool.store]\ndatabase = \"sqlite:hits.db\"\n";
-const INSERT: &str = "insert = { table = \"hits\", columns = [\"at\"] }\n";
+use super::{INSERT, LISTENER, POOL, STORE, in_pool, in_store, only, says};
+
 const WEB: &str = "[listener.main]\nlisten = \":80\"\nprotocol = \"http\"\npool = \"web\"\n\
                    [pool.web]\nservers = [\"127.0.0.1:1\"]\n";
-
-fn only(text: &str) -> Diagnostic {
-    let source = Source { name: "roadstead.toml".into(), text: text.into() };
-    let errors = parse(&source, &|_| None).expect_err(text);
-    let list: Vec<&Diagnostic> = errors.iter().collect();
-    assert_eq!(list.len(), 1, "{text}\n{errors}");
-    list[0].clone()
-}
-
-fn in_pool(line: &str) -> (Diagnostic, usize) {
-    let text = format!("{LISTENER}{POOL}{line}\n");
-    (only(&text), text.lines().count())
-}
-
-fn in_store(line: &str) -> (Diagnostic, usize) {
-    let text = format!("{LISTENER}{POOL}{STORE}{INSERT}{line}\n");
-    (only(&text), text.lines().count())
-}
 
 fn in_web(line: &str) -> (Diagnostic, usize) {
     let text = format!("{WEB}{line}\n");
@@ -44,20 +24,6 @@ fn in_both(line: &str) -> (Diagnostic, usize) {
     let http = LISTENER.replace("pool", "protocol = \"http\"\npool");
     let text = format!("{lines}{http}{POOL}{line}\n");
     (only(&text), text.lines().count())
-}
-
-/// The error must be on the last line, at `word`, with this message.
-fn says(
-    (error, line): (Diagnostic, usize),
-    column: usize,
-    word: &str,
-    message: &str,
-    suggestion: &str,
-) {
-    assert_eq!((error.line, error.column), (line, column), "{error:?}");
-    assert_eq!(error.word, word, "{error:?}");
-    assert_eq!(error.message, message);
-    assert_eq!(error.suggestion.as_deref().unwrap_or_default(), suggestion);
 }
 
 #[test]
@@ -355,5 +321,93 @@ fn a_server_is_named_once_and_looked_up_now_and_then() {
         "\"0s\"",
         "`resolve_interval` = \"0s\" is out of range",
         range,
+    );
+}
+
+#[test]
+fn errors_of_balancing_have_a_fix() {
+    says(
+        in_pool("sticky = { key = \"word\" }"),
+        18,
+        "\"word\"",
+        "`key` = \"word\" does not say which",
+        "write \"word:1\" for the first",
+    );
+    says(
+        in_pool("sticky = { key = \"memer:user\" }"),
+        18,
+        "\"memer:user\"",
+        "`key` = \"memer:user\" is not a key",
+        "did you mean \"member\"?",
+    );
+    says(
+        in_pool("fallback = { line = \"busy\", until = 30 }"),
+        37,
+        "30",
+        "`until` cannot be a whole number",
+        "write `until = \"30%\"`",
+    );
+    says(
+        in_pool("fallback = { until = \"30%\" }"),
+        1,
+        "fallback",
+        "`fallback` has no reply",
+        "add `line = \"busy, come back later\"`",
+    );
+    says(
+        in_pool("fallback = { line = \"busy\", file = \"busy.txt\" }"),
+        29,
+        "file",
+        "`fallback` has two replies",
+        "keep one of them",
+    );
+    says(
+        in_pool("fallback = { pool = \"echo\" }"),
+        21,
+        "\"echo\"",
+        "the `fallback`s of these pools form a cycle",
+        "answer with a `line` or a `file` in one of them",
+    );
+    says(
+        in_pool("hash = \"line\""),
+        1,
+        "hash",
+        "`hash` has no effect with this `balance`",
+        "write `balance = \"hash\"`, or remove it",
+    );
+    says(
+        in_pool("sticky = { key = \"source\" }\nqueue = { hold_timeout = \"2s\" }"),
+        11,
+        "hold_timeout",
+        "`hold_timeout` waits until the worker of a bound client is available again",
+        "remove it; `redispatch` in `sticky` determines whether the client is bound to another worker",
+    );
+    says(
+        in_store("sticky = { key = \"source\" }"),
+        1,
+        "sticky",
+        "`sticky` has no effect in a database pool",
+        "remove it",
+    );
+    says(
+        in_store("idempotent = \"all\""),
+        1,
+        "idempotent",
+        "`idempotent` has no effect in a database pool",
+        "remove it",
+    );
+    says(
+        in_pool("idempotent = \"some\""),
+        14,
+        "\"some\"",
+        "`idempotent` = \"some\" is not a known value",
+        "write one of `off`, `safe`, `methods`, `all`",
+    );
+    says(
+        in_pool("dispatch = \"session\"\nidempotent = \"all\""),
+        1,
+        "idempotent",
+        "a request of a `session` program cannot be repeated on another program",
+        "remove it",
     );
 }
