@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use event::{Context, StreamId, TimerId};
-use exchange::{Outcome, PoolId, Table, WorkerId};
+use exchange::{Outcome, PoolId, Table, WorkerId, WorkerIndex};
 
 use crate::backend::{Backend, BackendContext};
 use crate::connection_counts::ConnectionCounts;
@@ -174,11 +174,11 @@ impl Backends {
         self.with_workers(io, pool, |workers, cx| workers.on_stream(cx, of, heard));
     }
 
-    /// Handles an event on the stream of a health check of the worker with the index `target`.
+    /// Handles an event on the stream of a health check of the worker `target`.
     pub fn handle_check_event(
         &mut self,
         io: &mut Context<'_>,
-        (pool, target): (PoolId, usize),
+        (pool, target): (PoolId, WorkerIndex),
         stream: StreamId,
         heard: StreamEvent<'_, '_>,
     ) {
@@ -348,9 +348,14 @@ impl Backends {
         self.pools.get(pool).map_or_else(Vec::new, |backend| backend.workers.status())
     }
 
-    /// Returns the result of the last health check of the worker with the index `place`, and how long ago it was.
-    pub fn last_check(&self, pool: PoolId, place: usize, now: Instant) -> Option<CheckResult> {
-        self.pools.get(pool)?.checks.as_ref()?.last(place, now)
+    /// Returns the result of the last health check of a worker, and how long ago it was.
+    pub fn last_check(
+        &self,
+        pool: PoolId,
+        worker: WorkerIndex,
+        now: Instant,
+    ) -> Option<CheckResult> {
+        self.pools.get(pool)?.checks.as_ref()?.last(worker, now)
     }
 }
 

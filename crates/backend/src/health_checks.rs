@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use event::{Context, Data, DeadlineName, Direction, Fd, Reason, StreamId, StreamLimits};
-use exchange::{Outcome, PoolId, Verdict as Verdicts, WorkerId};
+use exchange::{ByWorker, Outcome, PoolId, Verdict as Verdicts, WorkerId, WorkerIndex};
 use spawn::Stop;
 
 use crate::system::System;
@@ -103,7 +103,7 @@ pub struct ProbeRequest {
 pub(crate) struct Checks {
     pool: String,
     config: CheckConfig,
-    targets: Vec<Target>,
+    targets: ByWorker<Target>,
     /// The time of the next action, or an earlier time.
     next: Option<Instant>,
     random: u64,
@@ -117,7 +117,7 @@ impl Checks {
         Self {
             pool: pool.to_owned(),
             config,
-            targets: Vec::new(),
+            targets: ByWorker::default(),
             next: None,
             random: seed,
             numbers: 0,
@@ -129,13 +129,13 @@ impl Checks {
     /// Applies new settings. Running checks continue and count.
     pub(crate) fn handle_config(&mut self, mut config: CheckConfig, now: Instant) {
         let hastened = config.interval < self.config.interval;
-        if config.names.is_empty() {
+        if config.names.as_slice().is_empty() {
             // Workers without names have the addresses that were assigned at their start.
             config.addresses = std::mem::take(&mut self.config.addresses);
         }
         self.config = config;
         if hastened {
-            for place in 0..self.targets.len() {
+            for place in self.targets.indices() {
                 let soon = self.below(self.config.interval);
                 let target = &mut self.targets[place];
                 target.due = target.due.min(target.due.and_then(|_| now.checked_add(soon)));
@@ -147,14 +147,15 @@ impl Checks {
     /// Applies a new address of a named server.
     pub(crate) fn handle_moved(&mut self, name: &str, to: SocketAddr) {
         let CheckConfig { addresses, names, port, .. } = &mut self.config;
-        for (address, _) in addresses.iter_mut().zip(names).filter(|(_, it)| *it == name) {
+        let named = addresses.values_mut().zip(names.values());
+        for (address, _) in named.filter(|(_, it)| *it == name) {
             *address = check_address(&event::Address::Internet(to), *port);
         }
     }
 
     /// Ends all running checks.
     pub(crate) fn end_all(&mut self, io: &mut Context<'_>, system: &mut System) {
-        for target in &mut self.targets {
+        for target in self.targets.values_mut() {
             match target.running.take() {
                 Some(Running::Stream { stream, .. }) => io.close(stream),
                 Some(Running::Program { token, .. }) => system.spawner.stop(token, Stop::Kill),
@@ -168,8 +169,8 @@ impl Checks {
         (self.made, self.failed)
     }
 
-    /// Returns the result of the last check of the worker with the index `place`, and how long ago it was.
-    pub(crate) fn last(&self, place: usize, now: Instant) -> Option<CheckResult> {
+    /// Returns the result of the last check of a worker, and how long ago it was.
+    pub(crate) fn last(&self, place: WorkerIndex, now: Instant) -> Option<CheckResult> {
         let (at, CheckResult { text, kind }) = self.targets.get(place)?.last.as_ref()?;
         let ago = now.saturating_duration_since(*at).as_secs_f64();
         let dated = |said: &str| format!("{said}, {ago:.1}s ago");
@@ -178,25 +179,18 @@ impl Checks {
 
     /// Handles that a worker has started.
     pub(crate) fn handle_started(&mut self, now: Instant, worker: WorkerId) {
-        if self.targets.len() <= worker.index() {
-            self.targets.resize_with(worker.index() + 1, Target::default);
-        }
         let first = self.below(self.config.interval);
-        let target = &mut self.targets[worker.index()];
+        let target = self.targets.at(worker);
         target.worker = Some(worker);
         target.bad = 0;
         target.owed = None;
         target.due = now.checked_add(first);
-        self.schedule_by(target_time(&self.targets[worker.index()]));
+        self.schedule_by(target_time(&self.targets[worker]));
     }
 
     /// Handles the address that was assigned to a worker at its start.
     pub(crate) fn handle_address(&mut self, worker: WorkerId, address: &event::Address) {
-        let addresses = &mut self.config.addresses;
-        if addresses.len() <= worker.index() {
-            addresses.resize(worker.index() + 1, address.clone());
-        }
-        addresses[worker.index()] = address.clone();
+        *self.config.addresses.at_with(worker, || address.clone()) = address.clone();
     }
 
     /// Handles that a worker has ended or is retiring.
@@ -216,7 +210,7 @@ impl Checks {
     }
 
     fn target(&mut self, worker: WorkerId) -> Option<&mut Target> {
-        let target = self.targets.get_mut(worker.index())?;
+        let target = self.targets.get_mut(worker)?;
         (target.worker == Some(worker)).then_some(target)
     }
 
@@ -241,7 +235,7 @@ impl Checks {
         if self.next.is_none_or(|next| next > now) {
             return requests;
         }
-        for place in 0..self.targets.len() {
+        for place in self.targets.indices() {
             let target = &mut self.targets[place];
             if target.running.as_ref().and_then(Running::until).is_some_and(|until| until <= now) {
                 if let Some(Running::Program { token, .. }) = &target.running {
@@ -255,7 +249,7 @@ impl Checks {
                 self.begin(io, pool, place, system, &mut requests, events);
             }
         }
-        self.next = self.targets.iter().filter_map(target_time).min();
+        self.next = self.targets.values().filter_map(target_time).min();
         requests
     }
 
@@ -263,7 +257,7 @@ impl Checks {
         &mut self,
         io: &mut Context<'_>,
         pool: PoolId,
-        place: usize,
+        place: WorkerIndex,
         system: &mut System,
         requests: &mut Vec<ProbeRequest>,
         events: &mut Vec<BackendEvent>,
@@ -316,7 +310,13 @@ impl Checks {
     }
 
     /// Records the result of a check.
-    fn end(&mut self, now: Instant, place: usize, said: Verdict, events: &mut Vec<BackendEvent>) {
+    fn end(
+        &mut self,
+        now: Instant,
+        place: WorkerIndex,
+        said: Verdict,
+        events: &mut Vec<BackendEvent>,
+    ) {
         let target = &mut self.targets[place];
         target.running = None;
         if target.of.take() != target.worker {
@@ -336,7 +336,7 @@ impl Checks {
     }
 
     /// Schedules the next check of a worker.
-    fn schedule_next(&mut self, now: Instant, place: usize) {
+    fn schedule_next(&mut self, now: Instant, place: WorkerIndex) {
         let target = &self.targets[place];
         if target.worker.is_none() {
             return;
@@ -353,7 +353,7 @@ impl Checks {
     fn end_stream(
         &mut self,
         io: &mut Context<'_>,
-        place: usize,
+        place: WorkerIndex,
         said: Verdict,
         events: &mut Vec<BackendEvent>,
     ) {
@@ -363,7 +363,7 @@ impl Checks {
         }
     }
 
-    fn seen(&mut self, place: usize, of: StreamId) -> Option<&mut Seen> {
+    fn seen(&mut self, place: WorkerIndex, of: StreamId) -> Option<&mut Seen> {
         match self.targets.get_mut(place)?.running.as_mut()? {
             Running::Stream { stream, seen } if *stream == of => Some(seen),
             _ => None,
@@ -375,7 +375,7 @@ impl Checks {
     pub(crate) fn handle_stream_event(
         &mut self,
         io: &mut Context<'_>,
-        place: usize,
+        place: WorkerIndex,
         stream: StreamId,
         heard: StreamEvent<'_, '_>,
         events: &mut Vec<BackendEvent>,
@@ -394,7 +394,7 @@ impl Checks {
     pub(crate) fn handle_connected(
         &mut self,
         io: &mut Context<'_>,
-        place: usize,
+        place: WorkerIndex,
         stream: StreamId,
         events: &mut Vec<BackendEvent>,
     ) {
@@ -404,7 +404,7 @@ impl Checks {
     }
 
     /// Returns the worker that the running check of an index applies to.
-    pub(crate) fn checked_worker(&self, place: usize) -> Option<WorkerId> {
+    pub(crate) fn checked_worker(&self, place: WorkerIndex) -> Option<WorkerId> {
         self.targets.get(place)?.of
     }
 
@@ -412,7 +412,7 @@ impl Checks {
     pub(crate) fn handle_foreign_accept(
         &mut self,
         io: &mut Context<'_>,
-        place: usize,
+        place: WorkerIndex,
         stream: StreamId,
         events: &mut Vec<BackendEvent>,
     ) {
@@ -425,7 +425,7 @@ impl Checks {
     fn handle_data(
         &mut self,
         io: &mut Context<'_>,
-        place: usize,
+        place: WorkerIndex,
         stream: StreamId,
         data: &mut Data<'_>,
         events: &mut Vec<BackendEvent>,
@@ -442,7 +442,7 @@ impl Checks {
     fn handle_eof(
         &mut self,
         io: &mut Context<'_>,
-        place: usize,
+        place: WorkerIndex,
         stream: StreamId,
         events: &mut Vec<BackendEvent>,
     ) {
@@ -455,7 +455,7 @@ impl Checks {
     fn handle_closed(
         &mut self,
         now: Instant,
-        place: usize,
+        place: WorkerIndex,
         stream: StreamId,
         reason: Reason,
         events: &mut Vec<BackendEvent>,
@@ -480,7 +480,7 @@ impl Checks {
     fn handle_deadline(
         &mut self,
         io: &mut Context<'_>,
-        place: usize,
+        place: WorkerIndex,
         stream: StreamId,
         events: &mut Vec<BackendEvent>,
     ) {
@@ -518,7 +518,7 @@ impl Checks {
     pub(crate) fn handle_program(
         &mut self,
         now: Instant,
-        place: usize,
+        place: WorkerIndex,
         of: u64,
         said: Result<String, String>,
         events: &mut Vec<BackendEvent>,
@@ -533,7 +533,8 @@ impl Checks {
     /// Handles that a check request was not sent or not delivered. This is not a result for the worker.
     pub(crate) fn handle_not_sent(&mut self, now: Instant, number: u64) {
         let owes = |target: &Target| target.owed == Some(number);
-        let Some(place) = self.targets.iter().position(owes) else { return };
+        let found = self.targets.iter().find(|(_, target)| owes(target));
+        let Some((place, _)) = found else { return };
         self.targets[place].owed = None;
         if matches!(self.targets[place].running, Some(Running::Query { .. })) {
             self.targets[place].running = None;
@@ -550,7 +551,8 @@ impl Checks {
         events: &mut Vec<BackendEvent>,
     ) {
         let owes = |target: &Target| target.owed == Some(of);
-        let Some(place) = self.targets.iter().position(owes) else { return };
+        let found = self.targets.iter().find(|(_, target)| owes(target));
+        let Some((place, _)) = found else { return };
         let said = match (outcome, &self.config.probe) {
             (Outcome::Reply(line), ProbeConfig::Line { expect, .. }) => probe::line(line, expect),
             (outcome, _) => match outcome.end().cause.verdict() {

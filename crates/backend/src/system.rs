@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use exchange::{PoolId, WorkerId};
+use exchange::{PoolId, WorkerId, WorkerIndex};
 use spawn::Spawn;
 
 use flow::worker_report::Reports;
@@ -46,7 +46,7 @@ pub struct System {
     /// The next token.
     pub token_next: u64,
     /// The pool and the worker index of the health check for each token in reports of the spawner.
-    pub checks: BTreeMap<u64, (PoolId, usize)>,
+    pub checks: BTreeMap<u64, (PoolId, WorkerIndex)>,
 }
 
 impl System {
@@ -58,11 +58,11 @@ impl System {
         token
     }
 
-    /// Returns a new token for the program that checks the worker with the index `place`.
-    pub fn check_token(&mut self, pool: PoolId, place: usize) -> u64 {
+    /// Returns a new token for the program that checks this worker.
+    pub fn check_token(&mut self, pool: PoolId, worker: WorkerIndex) -> u64 {
         let token = self.token_next;
         self.token_next += 1;
-        self.checks.insert(token, (pool, place));
+        self.checks.insert(token, (pool, worker));
         token
     }
 }

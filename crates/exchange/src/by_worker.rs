@@ -3,7 +3,7 @@
 //! What it is: the only place where a worker's index is converted to the index of a list. What it must never depend on:
 //! a pool.
 
-use std::ops::Index;
+use std::ops::{Index, IndexMut};
 
 use crate::WorkerIndex;
 
@@ -94,6 +94,14 @@ impl<W: Into<WorkerIndex>, T> Index<W> for ByWorker<T> {
     #[inline]
     fn index(&self, worker: W) -> &T {
         &self.0[place(worker)]
+    }
+}
+
+/// Panics if the worker has no value. Use [`ByWorker::get_mut`] if the worker may have none.
+impl<W: Into<WorkerIndex>, T> IndexMut<W> for ByWorker<T> {
+    #[inline]
+    fn index_mut(&mut self, worker: W) -> &mut T {
+        &mut self.0[place(worker)]
     }
 }
 

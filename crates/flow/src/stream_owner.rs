@@ -29,7 +29,7 @@ pub enum StreamOwner {
         /// The pool of the worker that is checked.
         pool: PoolId,
         /// The index of the worker in its pool.
-        target: usize,
+        target: WorkerIndex,
     },
 }
 
@@ -143,10 +143,6 @@ const fn worker(place: Place) -> WorkerId {
     WorkerId::new(place.index, place.generation)
 }
 
-fn narrow(place: usize) -> u32 {
-    u32::try_from(place).expect("a configuration has fewer than 2^32 places")
-}
-
 impl StreamOwner {
     /// The key that the loop stores with the stream.
     pub fn key(self) -> OwnerKey {
@@ -170,7 +166,7 @@ impl StreamOwner {
             Self::Worker { pool, purpose: StreamPurpose::ReadinessCheck(worker) } => {
                 key_of(READINESS_CHECK, pool, worker)
             }
-            Self::Check { pool, target } => key(CHECK, pool, Place::new(narrow(target), 0)),
+            Self::Check { pool, target } => key(CHECK, pool, Place::new(target.get(), 0)),
         }
     }
 
@@ -186,7 +182,7 @@ impl StreamOwner {
             ERROR => StreamPurpose::Pipe(worker(place), Pipe::Error),
             READINESS_CHECK => StreamPurpose::ReadinessCheck(worker(place)),
             REFUSED => return Self::Refused,
-            CHECK => return Self::Check { pool, target: place.index as usize },
+            CHECK => return Self::Check { pool, target: WorkerIndex::new(place.index) },
             NOBODY.. => return Self::Nobody,
         };
         Self::Worker { pool, purpose }
@@ -254,7 +250,7 @@ mod tests {
             to(StreamPurpose::Pipe(worker, Pipe::Error)),
             to(StreamPurpose::ReadinessCheck(worker)),
             to(StreamPurpose::Connection(ConnectionId(Place::new(u32::MAX, 7)))),
-            StreamOwner::Check { pool, target: 3 },
+            StreamOwner::Check { pool, target: WorkerIndex::new(3) },
             StreamOwner::Nobody,
         ];
         assert!(all.into_iter().all(|owner| StreamOwner::of(owner.key(), 3) == owner));

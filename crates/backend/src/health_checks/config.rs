@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
+use exchange::{ByWorker, WorkerIndex};
+
 /// The active health checks of a pool.
 #[derive(Clone, Debug)]
 pub struct CheckConfig {
     /// What one check does.
     pub probe: ProbeConfig,
     /// The addresses of the workers, by their index; empty if they have none.
-    pub addresses: Vec<event::Address>,
+    pub addresses: ByWorker<event::Address>,
     /// The names of the workers, by their index; empty if they have none.
-    pub names: Vec<String>,
+    pub names: ByWorker<String>,
     /// The port for checks, instead of that of the worker.
     pub port: Option<u16>,
     /// The time between two checks of a worker.
@@ -24,12 +26,13 @@ impl CheckConfig {
     /// worker that is being removed; any address is assigned to it.
     pub(crate) fn arrange(&mut self, names: &[Option<String>]) {
         let of = |name: &Option<String>| {
-            let found = self.names.iter().position(|other| Some(other) == name.as_ref());
-            let place = found.unwrap_or(0);
-            Some((self.addresses.get(place)?.clone(), self.names.get(place)?.clone()))
+            let found = self.names.iter().find(|(_, other)| Some(*other) == name.as_ref());
+            let worker = found.map_or(WorkerIndex::new(0), |(worker, _)| worker);
+            Some((self.addresses.get(worker)?.clone(), self.names.get(worker)?.clone()))
         };
-        let arranged: Vec<_> = names.iter().filter_map(of).collect();
-        (self.addresses, self.names) = arranged.into_iter().unzip();
+        let (addresses, names): (Vec<_>, Vec<_>) = names.iter().filter_map(of).unzip();
+        self.addresses = addresses.into_iter().collect();
+        self.names = names.into_iter().collect();
     }
 }
 

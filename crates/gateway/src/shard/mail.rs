@@ -100,8 +100,7 @@ impl Shard {
                     .pool
                     .workers()
                     .map(|view| {
-                        let place = view.index.get() as usize;
-                        let check = self.backends.last_check(id, place, now);
+                        let check = self.backends.last_check(id, view.index, now);
                         place_status(view, check, served.tally(view.index, now), now)
                     })
                     .collect(),

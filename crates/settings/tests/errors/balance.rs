@@ -2,7 +2,7 @@
 
 use settings::{Diagnostic, Source, parse};
 
-use super::{INSERT, LISTENER, POOL, STORE, in_pool, in_store, only, says};
+use super::{LISTENER, POOL, in_pool, in_store, only, says};
 
 const WEB: &str = "[listener.main]\nlisten = \":80\"\nprotocol = \"http\"\npool = \"web\"\n\
                    [pool.web]\nservers = [\"127.0.0.1:1\"]\n";
