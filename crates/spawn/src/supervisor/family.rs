@@ -24,7 +24,10 @@ use crate::process::{Process, children, descendants, is_active, own};
 
 /// The maximum time until all processes of a family are stopped. Those that are not stopped by then, for example because
 /// they may not be signalled, are killed like the others, and the callers repeat the call.
-const STOP_ALL_MAX: Duration = Duration::from_millis(500);
+pub(super) const STOP_ALL_MAX: Duration = Duration::from_millis(500);
+
+/// The same for strays. Meanwhile the supervisor starts and reports nothing, so it is short; another search follows.
+const STOP_STRAYS_MAX: Duration = Duration::from_millis(50);
 
 /// Sends a signal to one process. It is no error if the process has ended: the id of a child is not reused until the
 /// child is reaped. Returns whether this process may signal it.
@@ -60,14 +63,14 @@ pub(super) fn signal_session(program: i32, how: Signal) -> bool {
     }
 }
 
-/// Kills all processes that `list` returns.
+/// Kills all processes that `list` returns, at the latest after `max` and one more listing.
 ///
 /// All are stopped before the first is killed. A killed process makes room for another under the process limit of its
 /// user, so a chain of processes whose last one forks at every opportunity would renew itself for as long as its
 /// processes were killed and reaped one by one. `list` is called again until every process in it is stopped: a process
 /// may fork until its signal arrives, and may continue a process that was stopped before.
-pub(super) fn kill_all_of(list: impl Fn() -> Vec<i32>) {
-    let until = Instant::now() + STOP_ALL_MAX;
+pub(super) fn kill_all_of(max: Duration, list: impl Fn() -> Vec<i32>) {
+    let until = Instant::now() + max;
     loop {
         let all = list();
         let active = all.iter().filter(|&&pid| is_active(pid));
@@ -95,21 +98,21 @@ fn session_and_group(pid: i32) -> Option<(i32, i32)> {
 /// since, so their ids are not reused yet.
 pub(super) fn kill_strays(programs: &HashMap<i32, Program>, ended: &[i32]) {
     let orphans = children(own()).into_iter().filter(|pid| !programs.contains_key(pid));
-    for orphan in orphans.filter_map(Process::of) {
-        if ended.contains(&orphan.session)
-            || is_stray(&orphan, mark(orphan.pid).as_deref(), programs)
-        {
-            // All descendants of a stray are strays. The group is signalled only if the orphan leads it, because only
-            // then the number belongs to the orphan.
-            signal_group(orphan.pid, Signal::STOP);
-            kill_all_of(|| {
-                let mut all = descendants(orphan.pid);
-                all.push(orphan.pid);
-                all
-            });
-            signal_group(orphan.pid, Signal::KILL);
-        }
+    let is_stray = |orphan: &Process| {
+        ended.contains(&orphan.session) || is_stray(orphan, mark(orphan.pid).as_deref(), programs)
+    };
+    let strays: Vec<i32> =
+        orphans.filter_map(Process::of).filter(is_stray).map(|orphan| orphan.pid).collect();
+    if strays.is_empty() {
+        return;
     }
+    // All descendants of a stray are strays. A group is signalled only if the orphan leads it, because only then the
+    // number belongs to the orphan. All strays are stopped together: they may continue each other.
+    strays.iter().for_each(|&pid| signal_group(pid, Signal::STOP));
+    kill_all_of(STOP_STRAYS_MAX, || {
+        strays.iter().flat_map(|&pid| descendants(pid).into_iter().chain([pid])).collect()
+    });
+    strays.iter().for_each(|&pid| signal_group(pid, Signal::KILL));
 }
 
 fn is_stray(orphan: &Process, mark: Option<&str>, programs: &HashMap<i32, Program>) -> bool {

@@ -54,7 +54,7 @@ pub(super) fn kill_all() {
     let until = Instant::now() + KILL_MAX;
     while Instant::now() < until {
         // None is reaped before all have received the signal.
-        family::kill_all_of(|| process::descendants(process::own()));
+        family::kill_all_of(family::STOP_ALL_MAX, || process::descendants(process::own()));
         if reap_all() {
             return;
         }

@@ -11,6 +11,7 @@ use crate::support::{Daemon, PATIENCE, command, shell, until};
 pub(crate) const ALL: &[crate::Test] = &[
     ("crowds::a_fork_bomb_is_held_by_its_limit_and_all_of_it_is_ended", bomb),
     ("crowds::a_chain_that_forks_whenever_a_process_is_reaped_ends_with_the_daemon", chain),
+    ("crowds::orphans_that_continue_each_other_cost_no_other_program", orphans),
     ("crowds::a_start_that_cannot_fork_fails_alone_and_later_ones_succeed", fork_failure),
 ];
 
@@ -77,6 +78,33 @@ fn chain() {
         let _ = std::process::Command::new("kill").args(["-KILL", &pid.to_string()]).status();
     }
     assert!(left.is_empty(), "{} processes of the chain remain", left.len());
+}
+
+/// A program that ends and leaves many trees of processes in sessions of their own, and some that continue all others
+/// that were stopped. The supervisor ends them all without leaving its other work.
+fn orphans() {
+    if !may_change_users() {
+        return;
+    }
+    let bounds = Bounds {
+        user: Some("3999999993".into()),
+        group: Some("65534".into()),
+        ..Bounds::default()
+    };
+    let perl = "use POSIX; $| = 1; $SIG{TERM} = 'IGNORE'; \
+                for (1..40) { next if fork; setsid; fork; sleep while 1 } \
+                for (1..24) { next if fork; setsid; while (1) { kill 'CONT', -1 } } print \"left\\n\"";
+    let mut daemon = Daemon::new();
+    let steady = daemon.start(7, command("sleep", &["1000"]));
+    let (sleeping, supervisor) = (steady.process(), daemon.supervisor());
+    let program = daemon.start(9, Command { bounds, ..command("perl", &["-e", perl]) });
+    assert_eq!(program.line(), "left");
+    daemon.exit(9);
+    until(PATIENCE, "all orphans ended", || processes_of("3999999993").is_empty());
+    assert_eq!(daemon.output(shell("echo alive")), "alive\n");
+    assert!(sleeping.runs(), "the program of another pool was ended");
+    assert_eq!(daemon.supervisor(), supervisor);
+    daemon.kill(&steady);
 }
 
 /// The argument that makes this executable act as a daemon that may have five processes and threads: two of the daemon,
