@@ -9,7 +9,7 @@ use std::io::{IoSliceMut, Write};
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvFlags, SendFlags, SocketAddrUnix};
 
@@ -66,7 +66,9 @@ pub(crate) fn send_to_owner(
 ) -> rustix::io::Result<usize> {
     let path = to.path_bytes().ok_or(Errno::DESTADDRREQ)?;
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = rustix::fs::open(path, flags, Mode::empty())?;
+    // `/proc/PID/root` leads into the file systems of that process, where a lookup may take for ever.
+    let how = ResolveFlags::NO_MAGICLINKS;
+    let file = rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), how)?;
     let found = rustix::fs::fstat(&file)?;
     let is_socket = FileType::from_raw_mode(found.st_mode).is_socket();
     if !is_socket || found.st_uid != owner || is_own(fd.as_fd(), &found) {

@@ -173,6 +173,13 @@ pub(crate) fn a_sender_with_a_relative_name_gets_no_reply(kernel: impl Kernel) {
     forger.is_refused();
 }
 
+pub(crate) fn a_reply_does_not_pass_through_the_root_of_a_process(kernel: impl Kernel) {
+    let mut forger = Forger::new(kernel, |folder| {
+        Path::new("/proc/self/root").join(folder.strip_prefix("/").unwrap()).join("theirs")
+    });
+    forger.is_refused();
+}
+
 pub(crate) fn a_reply_goes_only_to_a_socket_of_the_user_who_sent(kernel: impl Kernel) {
     let mut forger = Forger::new(kernel, |folder| folder.join("theirs"));
     let theirs = forger.folder.path().join("theirs");

@@ -128,6 +128,7 @@ macro_rules! all_of_it_over {
                 the_longest_datagram_passes_whole,
                 unix_datagrams_are_answered_by_name,
                 a_reply_does_not_follow_a_link_that_replaced_its_sender,
+                a_reply_does_not_pass_through_the_root_of_a_process,
                 a_sender_with_a_relative_name_gets_no_reply,
                 a_reply_goes_only_to_a_socket_of_the_user_who_sent,
                 what_finds_nobody_is_lost_and_the_rest_goes_on,
