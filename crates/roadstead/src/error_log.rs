@@ -43,7 +43,10 @@ pub fn masked(text: &str) -> Cow<'_, str> {
 
 fn mask<'a>(text: &'a str, hidden: &BTreeSet<String>) -> Cow<'a, str> {
     let mut masked = Cow::Borrowed(text);
-    for value in hidden {
+    // A value may contain another one.
+    let mut longest_first: Vec<&String> = hidden.iter().collect();
+    longest_first.sort_by_key(|value| std::cmp::Reverse(value.len()));
+    for value in longest_first {
         if masked.contains(value.as_str()) {
             masked = Cow::Owned(masked.replace(value.as_str(), "****"));
         }
@@ -127,6 +130,8 @@ mod tests {
         let masked = mask("cannot enter `/srv/HUNTER2`: no such file", &hidden);
         assert_eq!(masked, "cannot enter `****`: no such file");
         assert!(matches!(mask("nothing of it", &hidden), Cow::Borrowed("nothing of it")));
+        let nested = BTreeSet::from(["/srv/dir1".to_owned(), "/srv/dir1/HUNTER2/a".to_owned()]);
+        assert_eq!(mask("`/srv/dir1/HUNTER2/a` `/srv/dir1/b`", &nested), "`****` `****/b`");
         // The `PATH` of the test is long enough, and events of other tests do not contain it.
         let text = "[pool.p]\nprogram = [\"cat\"]\ncwd = \"env:PATH\"\n[listener.l]\nlisten = \":1\"\npool = \"p\"";
         let source = settings::Source { name: "test".into(), text: text.to_owned() };
