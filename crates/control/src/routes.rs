@@ -120,7 +120,7 @@ async fn invalidate_after_change(
 ) -> Response {
     let is_change = !matches!(*request.method(), Method::GET | Method::HEAD);
     let response = next.run(request).await;
-    if is_change {
+    if is_change && !response.status().is_client_error() {
         shared.invalidate();
     }
     response
