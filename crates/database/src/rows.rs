@@ -347,6 +347,10 @@ impl Rows {
         match shape.record {
             Record::Json => json::adopt(record, body)
                 .map_err(|error| refuse(format!("not a JSON record: {error}"))),
+            // A line end within a value is written as an escape.
+            Record::Tsv if body.contains(&b'\n') => Err(refuse(
+                "not a TSV record: it has several lines; send one record per request".to_owned(),
+            )),
             Record::Tsv => tsv::adopt(record, shape.columns.iter().map(|name| &**name), body)
                 .map_err(|error| refuse(format!("not a TSV record: {error}"))),
             Record::Logfmt => logfmt::adopt(record, body)

@@ -4,11 +4,9 @@
 #[must_use]
 pub fn has_replace(sql: &str) -> bool {
     let text = without_quoted(sql).to_ascii_lowercase();
-    let words: Vec<&str> = text.split_ascii_whitespace().collect();
-    words.windows(3).any(|words| {
-        words[..2] == ["on", "conflict"]
-            && words[2].split(|it: char| !it.is_ascii_alphanumeric()).next() == Some("replace")
-    })
+    let words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    words.windows(3).any(|words| words == ["on", "conflict", "replace"])
 }
 
 /// Returns a statement with a blank in place of each string, quoted name and comment.
@@ -45,6 +43,7 @@ mod tests {
             ("create table t (a unique on conflict replace, b)", true),
             ("create table t (a unique ON/**/CONFLICT -- x\n REPLACE)", true),
             ("create table t (a, unique (a) on conflict replace)", true),
+            ("create table t (a, unique(a)on conflict replace)", true),
             ("create table t (a unique on conflict ignore, replace text)", false),
             ("create table t (a default 'on conflict replace', \"on conflict replace\")", false),
             ("create table t (a, [on conflict replace]) -- on conflict replace", false),

@@ -368,9 +368,11 @@ impl DatabaseSession for SqliteLink {
             // An error occurs again when the rows are stored.
             let returned = returned_by(&self.connection, &self.statement.sql, self.shape.is_late);
             self.returns_others = returned.is_ok_and(|returned| returned != self.returned);
-            // A key that has gone is an error of the statement.
-            if let Ok(conflict) = Conflict::of(&self.connection, &self.statement.job.action)? {
-                self.statement.conflict = conflict;
+            match Conflict::of(&self.connection, &self.statement.job.action)? {
+                Ok(conflict) => self.statement.conflict = conflict,
+                // A key that has gone is an error of the statement.
+                Err(DatabaseError::NoKey { .. }) => {}
+                Err(error) => return Err(Fault::new(Blame::Statement, &error.to_string())),
             }
         }
         Ok(())

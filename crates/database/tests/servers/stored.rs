@@ -177,6 +177,8 @@ fn tsv_and_logfmt_are_read_too(place: &Place) {
     place.with_hits();
     let mut tsv = place.handler(Job { record: Record::Tsv, ..insert() });
     assert_eq!(serve(&mut tsv, ["1\t/a\\tb\t200", "2\t/c\t\\N"]), ["ok 1", "ok 2"]);
+    let two = serve(&mut tsv, ["7\t/a\t1\n8\t/b\t1"]);
+    assert!(two[0].starts_with("!record") && two[0].contains("several lines"), "{two:?}");
     let mut logfmt = place.handler(Job { record: Record::Logfmt, ..insert() });
     assert_eq!(serve(&mut logfmt, ["id=3 path=/d status"]), ["ok 3"]);
     assert_eq!(place.run("select id, status from hits where status is not null"), ["1|200"]);

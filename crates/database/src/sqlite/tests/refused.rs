@@ -157,3 +157,30 @@ fn rows_that_only_the_commit_finds_wrong_are_found_by_halving() {
     }
     poisoned(&place(), &[0, 7], bad, "!row FOREIGN KEY constraint failed (787)");
 }
+
+#[test]
+fn a_table_that_is_made_to_replace_rows_while_it_is_used_takes_no_more() {
+    let mut place = Place::new();
+    let other = Connection::open(place.path()).unwrap();
+    other
+        .execute_batch(
+            "create table hits (id integer primary key, path text unique, status integer)",
+        )
+        .unwrap();
+    place.options.job.action = Action::Insert {
+        table: "hits".into(),
+        columns: ["id", "path", "status"].map(str::to_owned).into(),
+        on_conflict: OnConflict::Nothing(vec!["id".into()]),
+    };
+    let mut handler = place.handler();
+    assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
+    let rebuilt = "create table n (id integer primary key, path text, status integer, unique(path)on conflict replace); \
+                   insert into n select * from hits; drop table hits; alter table n rename to hits";
+    other.execute_batch(rebuilt).unwrap();
+    let answers = serve(&mut handler, [hit(2)]);
+    assert!(
+        answers[0].starts_with("!database") && answers[0].contains("on conflict replace"),
+        "{answers:?}"
+    );
+    assert_eq!(place.rows(), ["1 /1 200"]);
+}
