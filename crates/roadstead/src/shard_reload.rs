@@ -9,6 +9,7 @@ use std::time::Duration;
 use gateway::{BuildError, Fleet, HandlerRegistry, Reload, ShardMail};
 use settings::{Configuration, Remark};
 
+#[cfg(feature = "daemon")]
 use crate::error_log;
 
 /// How long to wait for the shards.
@@ -90,6 +91,9 @@ pub(crate) fn remark(error: &BuildError) -> Remark {
         _ => &[],
     };
     let path = keys.iter().map(|&key| key.to_owned()).chain(below.iter().cloned()).collect();
-    // The path of a file may be the value of a variable.
-    Remark { path, message: error_log::masked(&error.to_string()).into_owned() }
+    let message = error.to_string();
+    // The path of a file may be the value of a variable. An embedding program gets it as it is.
+    #[cfg(feature = "daemon")]
+    let message = error_log::masked(&message).into_owned();
+    Remark { path, message }
 }
