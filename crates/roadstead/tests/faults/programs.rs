@@ -15,7 +15,7 @@ use crate::daemon::{Daemon, becomes, folder, one_pool, read_log};
 use crate::times;
 
 /// The maximum time for a load to encounter its faults. It matters only for failing tests.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(240);
 
 /// The results of the requests of one client, or of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -215,6 +215,7 @@ fn a_program_that_is_shifted_after_its_probation_is_found_and_its_replies_are_su
 const SHARED: &str = r#"
 import json, sys, time
 held = set()
+print("ready", flush=True)
 def say(id, result):
     sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": id, "result": result}) + "\n")
     sys.stdout.flush()
@@ -241,8 +242,8 @@ fn shared(folder: &Path, deadline: &str) -> Daemon {
     std::fs::write(&path, SHARED).unwrap();
     let path = path.display().to_string();
     let pool = format!(
-        "program = [\"python3\", {path:?}]\nframing = \"jsonrpc\"\npipeline = 64\nworkers = 1\n\
-         min_uptime = \"0s\"\nresponse_timeout = \"{deadline}\"\n"
+        "program = [\"python3\", {path:?}]\nframing = \"jsonrpc\"\nready = \"line\"\npipeline = 64\n\
+         workers = 1\nmin_uptime = \"0s\"\nresponse_timeout = \"{deadline}\"\n"
     );
     let configuration = one_pool("", &pool).replace("\"lines\"", "\"jsonrpc\"");
     Daemon::serve(folder, &configuration)
@@ -269,16 +270,16 @@ fn call(client: &mut Client, (who, round): (u32, u32), method: &str, ledger: &mu
 #[test]
 fn late_calls_to_a_shared_program_fail_alone() {
     let folder = folder();
-    let daemon = shared(folder.path(), "2s");
+    let daemon = shared(folder.path(), "6s");
     let count = u64::from(times(100));
     let late = || daemon.metric("roadstead_requests_finished_total", &["\"deadline\""]);
     let discarded = || daemon.metric("roadstead_discarded_replies_total", &[]);
-    // Four clients make late calls, half of which the program answers when they are cancelled. When there were enough,
-    // all clients make calls that are answered, until no slow call is left: a program that has only late calls and
+    // Twelve clients make late calls, half of which the program answers when they are cancelled. When there were
+    // enough, all clients make calls that are answered, until no slow call is left: a program that has only late calls and
     // sends nothing is replaced, as intended.
     let (enough, under_way) = (AtomicBool::new(false), AtomicU32::new(0));
     let ask = |client: &mut Client, who, round, ledger: &mut Ledger| {
-        let is_slow = who < 4 && {
+        let is_slow = who < 12 && {
             under_way.fetch_add(1, Ordering::SeqCst);
             let is_wanted = !enough.load(Ordering::SeqCst);
             under_way.fetch_sub(u32::from(!is_wanted), Ordering::SeqCst);
@@ -312,7 +313,7 @@ fn late_calls_to_a_shared_program_fail_alone() {
 #[test]
 fn a_shared_program_that_answers_nobody_is_replaced_and_serves_all_clients_again() {
     let folder = folder();
-    let daemon = shared(folder.path(), "3s");
+    let daemon = shared(folder.path(), "5s");
     let count = times(20);
     let mut all = Ledger::default();
     for round in 0..count {

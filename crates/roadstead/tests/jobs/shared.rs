@@ -20,6 +20,7 @@ def say(it):
 def forged():
     return [{"jsonrpc": "2.0", "id": held[0]}, '"id":%d}' % held[0]]
 held, cancelled, waiting = [], [], []
+print("ready", flush=True)
 for line in sys.stdin:
     asked = json.loads(line)
     method, id = asked.get("method"), asked.get("id")
@@ -63,8 +64,9 @@ for line in sys.stdin:
 "#;
 
 fn shared(folder: &Path, pool: &str) -> Daemon {
-    let pool =
-        format!("framing = \"jsonrpc\"\npipeline = 16\nworkers = 1\nmin_uptime = \"0s\"\n{pool}\n");
+    let pool = format!(
+        "framing = \"jsonrpc\"\nready = \"line\"\npipeline = 16\nworkers = 1\nmin_uptime = \"0s\"\n{pool}\n"
+    );
     serve(folder, "jsonrpc", &["python3", "-c", SHARED], &pool)
 }
 

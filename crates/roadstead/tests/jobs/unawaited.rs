@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::Path;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::client::Client;
@@ -106,11 +107,13 @@ fn what_only_tells_something_reaches_a_program_that_reads_late() {
     }
 }
 
-/// Sends a request and cancels it as soon as the program has received it.
+/// Sends a request, and cancels it some time after the program has received it.
 fn takes_back(daemon: &Daemon, client: &mut Client, id: u32) {
     client.send(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"m\"}}\n"));
     let has_it = || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 1;
     until("the program has it, or has had its time", || has_it() || deaths(daemon) > 0);
+    // Silence counts only while requests are in flight.
+    thread::sleep(Duration::from_millis(100));
     client.send(format!(
         "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":{id}}}}}\n"
     ));
@@ -143,10 +146,10 @@ fn a_program_may_leave_unanswered_what_was_taken_back() {
     let folder = folder();
     let program = first(
         folder.path(),
-        "\n    for line in sys.stdin:\n        asked = json.loads(line)\n        if asked.get(\"id\") and asked[\"method\"] == \"last\": \
+        "print(\"ready\", flush=True)\n    for line in sys.stdin:\n        asked = json.loads(line)\n        if asked.get(\"id\") and asked[\"method\"] == \"last\": \
          print(json.dumps({\"id\": asked[\"id\"], \"result\": 1}), flush=True)\n",
     );
-    let pool = "framing = \"jsonrpc\"\nworkers = 1\nresponse_timeout = \"2s\"\n";
+    let pool = "framing = \"jsonrpc\"\nready = \"line\"\nworkers = 1\nresponse_timeout = \"2s\"\n";
     let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", &program], pool);
     let mut client = daemon.connect();
     takes_back(&daemon, &mut client, 1);
