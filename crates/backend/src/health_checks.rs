@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use event::{Context, Data, DeadlineName, Direction, Fd, Reason, StreamId, StreamLimits};
-use exchange::{ByWorker, Outcome, PoolId, Verdict as Verdicts, WorkerId, WorkerIndex};
+use exchange::{ByWorker, Outcome, PoolId, Random, Verdict as Verdicts, WorkerId, WorkerIndex};
 use spawn::Stop;
 
 use crate::system::System;
@@ -106,7 +106,7 @@ pub(crate) struct Checks {
     targets: ByWorker<Target>,
     /// The time of the next action, or an earlier time.
     next: Option<Instant>,
-    random: u64,
+    random: Random,
     numbers: u64,
     made: u64,
     failed: u64,
@@ -119,7 +119,7 @@ impl Checks {
             config,
             targets: ByWorker::default(),
             next: None,
-            random: seed,
+            random: Random::new(seed),
             numbers: 0,
             made: 0,
             failed: 0,
@@ -575,21 +575,12 @@ impl Checks {
     /// Returns a random duration below `limit`.
     fn below(&mut self, limit: Duration) -> Duration {
         let limit = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX).max(1);
-        Duration::from_micros(self.draw() % limit)
+        Duration::from_micros(self.random.draw() % limit)
     }
 
     fn jitter(&mut self, pause: Duration) -> Duration {
         let part = pause / u32::try_from(JITTER).unwrap_or(1);
         pause.saturating_sub(part) + self.below(part.saturating_mul(2))
-    }
-
-    /// Returns the next pseudo-random number (SplitMix64).
-    fn draw(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
     }
 }
 

@@ -3,8 +3,8 @@
 //! # Scope
 //!
 //! What it is: requests and their ids; the causes and phases in which requests end; [`Handler`], the interface of
-//! workers that run in this process; the format of a line of the access log; and two functions that several crates
-//! share: which characters can be displayed, and conversion between dates and days. What it depends on: `block`. What
+//! workers that run in this process; the format of a line of the access log; and what several crates share: which
+//! characters can be displayed, conversion between dates and days, and pseudo-random numbers. What it depends on: `block`. What
 //! it must never depend on: a protocol, a kind of worker, a socket, a clock.
 
 mod by_worker;
@@ -18,6 +18,7 @@ pub mod mutant;
 mod outcome;
 mod printable;
 mod proof;
+mod random;
 mod request;
 mod table;
 
@@ -31,6 +32,7 @@ pub use log_format::{LogFormat, LogPiece, LogValue};
 pub use outcome::Outcome;
 pub use printable::{is_hidden, json_escape, visible};
 pub use proof::Proof;
+pub use random::{Random, mix};
 pub use request::{Peer, Request, Stamps};
 pub use table::{Place, Table, TableId};
 

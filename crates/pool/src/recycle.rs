@@ -94,7 +94,7 @@ impl Recycle {
     fn draw(&mut self, most: u64) -> u64 {
         let percent = u128::from(self.settings.jitter.min(100));
         let span = u128::from(most) * percent / 100;
-        let less = u128::from(self.random.next()) % (span + 1);
+        let less = u128::from(self.random.draw()) % (span + 1);
         most.saturating_sub(u64::try_from(less).unwrap_or(0)).max(1)
     }
 

@@ -16,6 +16,8 @@
 
 use std::fmt;
 
+use exchange::Random;
+
 /// The maximum length of a path in bytes.
 pub const PATH_MAX: usize = 1024;
 
@@ -215,7 +217,7 @@ impl Recipe {
     /// Returns the path and status of the record `id`.
     #[must_use]
     pub fn sample(self, id: u64) -> Sample {
-        let random = mixed(self.seed ^ mixed(id));
+        let random = Random::new(self.seed ^ Random::new(id).draw()).draw();
         let number = (random >> 32) % 1000;
         let mut path = *b"/a/\0\0\0\0";
         path[1] = b"abcdefghijklmnopqrstuvwxyz"[(random % 26) as usize];
@@ -253,14 +255,6 @@ impl Sample {
     pub const fn status(&self) -> u16 {
         self.status
     }
-}
-
-/// The step and output function of SplitMix64 (Steele, Lea, Flood 2014).
-const fn mixed(number: u64) -> u64 {
-    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
 }
 
 #[cfg(test)]

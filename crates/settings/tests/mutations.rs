@@ -5,6 +5,7 @@
 //! number gives the same file on every machine. A lost bracket or quote is named by line only: its column is a guess,
 //! and the message must say that it is a guess about syntax.
 
+use exchange::Random;
 use settings::{Diagnostic, Source, parse};
 
 const MUTATIONS: u64 = 500;
@@ -124,16 +125,12 @@ const FILE: &[Section] = &[
     ),
 ];
 
-/// splitmix64: small, and random enough for choices.
-struct Choice(u64);
+/// The choices of a run.
+struct Choice(Random);
 
 impl Choice {
     fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((z ^ (z >> 31)) % limit as u64).expect("it is below a usize")
+        usize::try_from(self.0.draw() % limit as u64).expect("it is below a usize")
     }
 
     fn of<T: Copy>(&mut self, among: &[T]) -> T {
@@ -459,7 +456,7 @@ fn every_mutation_is_named_by_line_and_word() {
     let mut failures = Vec::new();
     for number in 0..MUTATIONS {
         let mut lines = right_file();
-        let blame = mutate(&mut lines, &mut Choice(number));
+        let blame = mutate(&mut lines, &mut Choice(Random::new(number)));
         let text = joined(&lines);
         by_line_only += u64::from(blame.columns.is_none());
         if let Err(why) = named(text, &blame) {

@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use exchange::Random;
+
 /// An actor that draws numbers: its kind, and its number within the kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Actor(pub(crate) &'static str, pub(crate) usize);
@@ -53,21 +55,17 @@ impl Chances {
     }
 }
 
-/// Random numbers from a seed (splitmix64): the same seed gives the same numbers on every machine.
+/// Random numbers from a seed: the same seed gives the same numbers on every machine.
 #[derive(Clone, Debug)]
-pub(crate) struct Chance(u64);
+pub(crate) struct Chance(Random);
 
 impl Chance {
     pub(crate) const fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(Random::new(seed))
     }
 
     pub(crate) const fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.draw()
     }
 
     /// Returns a number below `end`, which is at least 1.

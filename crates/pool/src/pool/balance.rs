@@ -42,7 +42,7 @@ impl<P: Queueable> Pool<P> {
             (Some(affinity), Some(limits)) => affinity.handle_limits(self.now, limits),
             (affinity, None) => *affinity = None,
             (affinity, Some(limits)) => {
-                let secret = (self.random.next(), self.random.next());
+                let secret = (self.random.draw(), self.random.draw());
                 *affinity = Some(Affinity::new(limits, self.now, secret));
             }
         }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::*;
 use crate::shard_message::ShardMessages;
+use exchange::Random;
 use flow::permit::{Grant, Permit};
 
 /// A pool: the number of the pool that its replies go to, and the length of its queue.
@@ -301,16 +302,8 @@ fn the_owner_shard_is_notified_when_the_first_client_of_another_shard_leaves() {
     assert_eq!(world.askers[2].in_flight, 1);
 }
 
-/// Numbers that look random (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) % bound as u64).unwrap()
-    }
+fn below(random: &mut Random, bound: usize) -> usize {
+    usize::try_from(random.draw() % bound as u64).unwrap()
 }
 
 /// Random chains, clients and orders of turns. A shard has a turn only if there is something for it: a lost wake-up
@@ -318,30 +311,32 @@ impl Random {
 #[test]
 fn no_client_is_left_paused_when_all_requests_are_answered() {
     for seed in 0..2000 {
-        let mut random = Random(seed);
-        let (shards, count) = (1 + random.below(4), 1 + random.below(4));
+        let mut random = Random::new(seed);
+        let (shards, count) = (1 + below(&mut random, 4), 1 + below(&mut random, 4));
         let then = |place: usize, random: &mut Random| {
-            (place > 0 && random.below(4) > 0).then(|| random.below(place))
+            (place > 0 && below(random, 4) > 0).then(|| below(random, place))
         };
         let mut configs: Vec<Plan> = (0..count)
-            .map(|place| (then(place, &mut random), 1 + u32::try_from(random.below(6)).unwrap()))
+            .map(|place| {
+                (then(place, &mut random), 1 + u32::try_from(below(&mut random, 6)).unwrap())
+            })
             .collect();
-        if random.below(2) == 0 {
+        if below(&mut random, 2) == 0 {
             // The other order in the file.
             configs.reverse();
             configs.iter_mut().for_each(|config| config.0 = config.0.map(|then| count - 1 - then));
         }
         let mut world = World::new(shards, &configs);
-        for _ in 0..2 + random.below(8) {
-            let left = 1 + u32::try_from(random.below(30)).unwrap();
-            let greedy = random.below(2) == 0;
-            world.add(random.below(shards), random.below(count), (greedy, left));
+        for _ in 0..2 + below(&mut random, 8) {
+            let left = 1 + u32::try_from(below(&mut random, 30)).unwrap();
+            let greedy = below(&mut random, 2) == 0;
+            world.add(below(&mut random, shards), below(&mut random, count), (greedy, left));
         }
-        let leaves = random.below(3) == 0;
+        let leaves = below(&mut random, 3) == 0;
         loop {
             let turns: Vec<usize> = (0..shards).filter(|it| world.has_turn(*it)).collect();
             let busy: Vec<usize> = (0..count).filter(|it| !world.busy[*it].is_empty()).collect();
-            match random.below(turns.len() + busy.len() + 1) {
+            match below(&mut random, turns.len() + busy.len() + 1) {
                 _ if turns.is_empty() && busy.is_empty() => break,
                 number if number < turns.len() => world.turn(turns[number]),
                 number if number < turns.len() + busy.len() => {
@@ -349,7 +344,7 @@ fn no_client_is_left_paused_when_all_requests_are_answered() {
                 }
                 // Its shard has a turn for it, with all that is there for it.
                 _ if leaves => {
-                    let asker = random.below(world.askers.len());
+                    let asker = below(&mut random, world.askers.len());
                     world.leave(asker);
                     world.turn(world.askers[asker].shard);
                 }
