@@ -79,6 +79,8 @@ pub enum Takes {
     Array(Box<Self>),
     /// Ranges of these, one or several, in the notation of PostgreSQL.
     Range(Box<Self>),
+    /// What several columns take, because one parameter goes into each of them.
+    Each(Vec<Self>),
 }
 
 /// A value as its column takes it.
@@ -126,6 +128,7 @@ impl Takes {
                 }
                 return fit_json(value, is_json);
             }
+            Self::Each(columns) => return fit_each(columns, value, is_json),
             Self::Array(_)
                 if matches!(value, Value::Number(_) | Value::Json(b"true" | b"false")) =>
             {
@@ -400,17 +403,34 @@ pub fn is_kept_by_double(digits: &[u8]) -> bool {
     Decimal::of(digits).is_some_and(|number| number.is_kept_by_double())
 }
 
-/// What the parameter `name` of a statement takes: as the column that it goes into, where the statement
-/// says that plainly and of one type of column only. `of` finds what a column takes.
+/// The value as all of these columns take it.
+fn fit_each<'v>(columns: &[Takes], value: Value<'v>, is_json: bool) -> Result<Fit<'v>, Mismatch> {
+    let mut fits = columns.iter().map(|column| column.fit(value, is_json));
+    let first = fits.next().unwrap_or(Ok(Fit::Null))?;
+    for fit in fits {
+        if fit? != first {
+            return Err("goes into columns that store it differently".into());
+        }
+    }
+    Ok(first)
+}
+
+/// What the parameter `name` of a statement takes: as the columns that it goes into, where the statement
+/// says that plainly. `of` finds what a column takes.
 #[must_use]
 pub fn of_parameter(
     write: Option<&PlainWrite>,
     name: &str,
     of: impl Fn(&Name) -> Option<Takes>,
 ) -> Option<Takes> {
-    let mut columns = write?.given.iter().filter(|given| given.name == name);
-    let first = of(&columns.next()?.column)?;
-    columns.all(|given| of(&given.column).as_ref() == Some(&first)).then_some(first)
+    let mut columns = Vec::new();
+    for given in write?.given.iter().filter(|given| given.name == name) {
+        let takes = of(&given.column)?;
+        if !columns.contains(&takes) {
+            columns.push(takes);
+        }
+    }
+    if columns.len() < 2 { columns.pop() } else { Some(Takes::Each(columns)) }
 }
 
 #[cfg(test)]

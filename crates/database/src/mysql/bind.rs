@@ -19,7 +19,9 @@ pub(super) fn bound(fit: Fit<'_>, takes: &Takes) -> Value {
             let number = std::str::from_utf8(&digits).ok().and_then(|text| text.parse().ok());
             let unsigned = || match takes {
                 // The bytes of a text would be its bits.
-                Takes::Bits(_) => std::str::from_utf8(&digits).ok()?.parse().ok().map(Value::UInt),
+                Takes::Bits(_) | Takes::Each(_) => {
+                    std::str::from_utf8(&digits).ok()?.parse().ok().map(Value::UInt)
+                }
                 _ => None,
             };
             let number = number.map(Value::Int).or_else(unsigned);
@@ -31,8 +33,15 @@ pub(super) fn bound(fit: Fit<'_>, takes: &Takes) -> Value {
     }
 }
 
-const fn is_text(takes: &Takes) -> bool {
-    matches!(takes, Takes::Text | Takes::Limited(_) | Takes::LimitedBytes(_) | Takes::Json)
+fn is_text(takes: &Takes) -> bool {
+    match takes {
+        Takes::Text | Takes::Limited(_) | Takes::LimitedBytes(_) | Takes::Json => true,
+        // The bytes of a text would be the bits of a `bit`.
+        Takes::Each(columns) => {
+            columns.iter().any(is_text) && !columns.iter().any(|it| matches!(it, Takes::Bits(_)))
+        }
+        _ => false,
+    }
 }
 
 /// Returns the maximum number of bytes of a value in a request, including its type and length.

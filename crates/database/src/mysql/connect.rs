@@ -20,7 +20,7 @@ use crate::rows::Shape;
 use crate::server::{self, KEEPALIVE};
 #[cfg(feature = "tls")]
 use crate::server::{crypto, roots};
-use crate::source::{Members, Source};
+use crate::source::{self, Members, Source};
 use crate::{Action, DatabaseError, Host, OnConflict, Server, Sync, Tls};
 
 /// Opens a connection and prepares what a handler needs.
@@ -85,12 +85,8 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseEr
     };
     let engines = engines::check(&mut connection, name, job).await?;
     let is_atomic = engines.doubts.is_empty();
-    if let Action::Statement(sql) = &job.action
-        && !driver.names.is_empty()
-        && PlainWrite::of(sql).is_none()
-        && sql::check_verb(sql, &["delete"]).is_err()
-    {
-        doubts.push(UNCHECKED.to_owned());
+    if let Action::Statement(sql) = &job.action {
+        doubts.extend(unchecked(sql, &driver.names));
     }
     doubts.extend(engines.doubts);
     doubts.extend(key.doubts);
@@ -128,6 +124,31 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseEr
 /// The server does not report which column a parameter is for.
 const UNCHECKED: &str = "`statement`: its values are not compared with the types of the columns, which may round or cut \
     them; write it as `insert into t (a, b) values (:a, :b)` or `update t set a = :a`";
+
+/// Returns what to say of values of this statement that are not compared with the types of columns.
+fn unchecked(sql: &str, names: &[String]) -> Option<String> {
+    let Some(write) = PlainWrite::of(sql) else {
+        let is_delete = sql::check_verb(sql, &["delete"]).is_ok();
+        return (!names.is_empty() && !is_delete).then(|| UNCHECKED.to_owned());
+    };
+    if sql::check_verb(sql, &["insert", "replace"]).is_err() {
+        // The other parameters of an `update` are usually in its `where`.
+        return None;
+    }
+    let is_alone = |name: &&String| write.given.iter().any(|given| given.name == **name);
+    let within: Vec<_> = names
+        .iter()
+        .filter(|name| !is_alone(name) && source::reserved(name).is_none())
+        .map(|name| format!("`:{name}`"))
+        .collect();
+    (!within.is_empty()).then(|| {
+        format!(
+            "`statement`: the value of {} is not compared with the type of a column, which may round or cut it; \
+             write the parameter alone as the value of a column",
+            within.join(", ")
+        )
+    })
+}
 
 /// Returns the byte of the statement in the settings that an error concerns.
 fn place_of(driver: &MysqlDriver, error: &Error) -> Option<usize> {

@@ -11,6 +11,7 @@ crate::suite!(
     values_are_read_back_as_they_were_given_or_refused,
     a_statement_keeps_types_as_an_insert_does,
     the_update_of_a_row_that_exists_keeps_types_as_well,
+    a_parameter_of_two_columns_keeps_both_types,
     bytes_go_both_ways_in_tsv_as_they_are,
     refused_values_leave_their_neighbours_alone,
     a_column_that_takes_a_value_since_it_was_altered_gets_it,
@@ -485,6 +486,25 @@ fn the_update_of_a_row_that_exists_keeps_types_as_well(place: &Place) {
     assert_eq!(answers[..2], ["ok"; 2]);
     assert!(answers[2].starts_with("!row column `v`"), "{answers:?}");
     assert_eq!(place.run("select round(v, 0) from kept")[0].split('.').next(), Some("3"));
+}
+
+fn a_parameter_of_two_columns_keeps_both_types(place: &Place) {
+    // PostgreSQL gives a parameter one type only.
+    let of = [["integer", "text"], ["text", "varchar(3)"], ["decimal(5,2)", "text"]][index(place)];
+    place.run(&format!("create table kept (id bigint primary key, a {}, b {})", of[0], of[1]));
+    let update = match place.is_mariadb() {
+        true => "on duplicate key update a = :v, b = :v",
+        false => "on conflict (id) do update set a = :v, b = :v",
+    };
+    let sql = format!("insert into kept (id, a) values (:id, :v) {update}");
+    let mut handler = place.handler(Job::new(Action::Statement(sql)));
+    let (kept, cut) =
+        [("7", "9007199254740993.5"), ("\"ab\"", "\"abc \""), ("-0", "1.555")][index(place)];
+    let rows = [kept, kept, cut].map(|v| format!(r#"{{"id":1,"v":{v}}}"#));
+    let answers = serve(&mut handler, rows);
+    assert_eq!(answers[..2], ["ok"; 2]);
+    assert!(answers[2].starts_with("!row column `v`"), "{answers:?}");
+    assert_eq!(place.run("select a, b from kept"), [["7|7", "ab|ab", "0.00|-0"][index(place)]]);
 }
 
 fn bytes_go_both_ways_in_tsv_as_they_are(place: &Place) {

@@ -11,6 +11,20 @@ fn fit(takes: &Takes, value: Value<'_>) -> String {
 }
 
 #[test]
+fn a_value_for_several_columns_fits_each_of_them_alike() {
+    let each = Takes::Each(vec![Takes::ShortDecimal(2), Takes::Text, Takes::Limited(4)]);
+    assert_eq!(fit(&each, Value::Number(b"1.55")), "1.55");
+    assert_eq!(fit(&each, Value::Null), "NULL");
+    assert_eq!(fit(&each, Value::Number(b"1.555")), "!keeps 2 decimal places");
+    assert_eq!(fit(&each, Value::Bytes(b"12   ")), "!keeps 4 letters, also of blanks");
+    let differs = "!goes into columns that store it differently";
+    assert_eq!(fit(&each, Value::Json(b"true")), differs);
+    let json = Takes::Each(vec![Takes::Json, Takes::Text]);
+    assert_eq!(fit(&json, Value::Bytes(b"a")), differs);
+    assert_eq!(fit(&json, Value::Number(b"7")), "7");
+}
+
+#[test]
 fn json_is_kept_as_what_it_is() {
     let (text, json) = (Value::Bytes(b"a\"1"), Value::Json(b"true"));
     assert_eq!(fit(&Takes::Json, text), r#"'\"a\\\"1\"'"#);
