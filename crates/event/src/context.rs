@@ -48,6 +48,15 @@ impl<'a> Context<'a> {
         self.state.clock.now()
     }
 
+    /// Returns the latest time until which everything that had occurred was delivered. Whoever concludes something from
+    /// silence must compare with this time: at [`now`](Self::now), output that was written earlier may wait in the
+    /// kernel, because many streams are ready at once or the process was stopped. Deadlines and timers fire by this
+    /// time.
+    #[must_use]
+    pub const fn settled(&self) -> Instant {
+        self.state.clock.settled()
+    }
+
     /// Whole milliseconds from the start of the loop to this turn, rounded up. This is the unit of deadlines.
     #[must_use]
     pub const fn tick(&self) -> u64 {

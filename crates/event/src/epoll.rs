@@ -12,7 +12,9 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
-use crate::kernel::{FdKind, Interest, Kernel, Readiness, ReadyEvent, SplicePipe, Token, Wake};
+use crate::kernel::{
+    Completeness, FdKind, Interest, Kernel, Readiness, ReadyEvent, SplicePipe, Token, Wake,
+};
 use crate::system::{self, EventFdWaker, SplicePipes};
 use crate::{Address, DatagramKind, Direction, Fd, Origin, Peer};
 
@@ -68,20 +70,22 @@ impl Kernel for Epoll {
         timeout: Option<Duration>,
         events_max: usize,
         ready_events: &mut Vec<ReadyEvent>,
-    ) -> io::Result<()> {
+    ) -> io::Result<Completeness> {
         self.reports.clear();
         self.reports.reserve(events_max);
         let timeout = timeout.map(system::timespec);
-        match epoll::wait(&self.epoll, spare_capacity(&mut self.reports), timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => {}
+        let room = spare_capacity(&mut self.reports);
+        let completeness = match epoll::wait(&self.epoll, room, timeout.as_ref()) {
+            Ok(count) if count < events_max => Completeness::Complete,
+            Ok(_) | Err(Errno::INTR) => Completeness::Partial,
             Err(error) => return Err(error.into()),
-        }
+        };
         ready_events.extend(self.reports.iter().map(|report| {
             let (data, flags) = (report.data, report.flags);
             let readiness = Readiness::of_poll(flags.bits());
             ReadyEvent { token: Token::of_number(data.u64()), readiness }
         }));
-        Ok(())
+        Ok(completeness)
     }
 
     fn waker(&self) -> Arc<dyn Wake> {

@@ -9,6 +9,15 @@ use std::time::{Duration, Instant};
 
 use crate::{Address, DatagramKind, Direction, Fd, Origin, Peer};
 
+/// Whether a [`wait`](Kernel::wait) reported all events that had occurred when it looked for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completeness {
+    /// All. If there are none, `timeout` had passed.
+    Complete,
+    /// There may be more: the maximum was reached, or a signal ended the wait.
+    Partial,
+}
+
 /// The operations that the loop needs from a kernel. [`crate::Epoll`] is the default implementation.
 ///
 /// Readiness of streams is *edge-triggered*. It is reported when it begins, and again only after
@@ -23,13 +32,14 @@ pub trait Kernel {
     fn now(&mut self) -> Instant;
 
     /// Waits until an event occurred or at least `timeout` has passed (`None`: without limit), and appends up to
-    /// `events_max` reports to `ready_events`. A wake-up or a signal may end the wait without reports.
+    /// `events_max` reports to `ready_events`. Events are reported in the order in which they occurred, or descriptors
+    /// in turn, so that each is reported after at most as many others as are watched.
     fn wait(
         &mut self,
         timeout: Option<Duration>,
         events_max: usize,
         ready_events: &mut Vec<ReadyEvent>,
-    ) -> io::Result<()>;
+    ) -> io::Result<Completeness>;
 
     /// Returns the handle that wakes this kernel from [`wait`](Self::wait) on another thread. The wake-up is reported
     /// as [`Token::WAKER`]. A wake-up before the wait ends that wait.

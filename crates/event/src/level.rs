@@ -18,7 +18,9 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::FileType;
 
-use crate::kernel::{FdKind, Interest, Kernel, Readiness, ReadyEvent, SplicePipe, Token, Wake};
+use crate::kernel::{
+    Completeness, FdKind, Interest, Kernel, Readiness, ReadyEvent, SplicePipe, Token, Wake,
+};
 use crate::system::{self, EventFdWaker, SplicePipes};
 use crate::{Address, DatagramKind, Direction, Fd, Origin, Peer};
 
@@ -52,7 +54,7 @@ pub(crate) trait LevelSet: fmt::Debug + Sized {
         timeout: Option<Duration>,
         count_max: usize,
         ready: &mut Vec<(RawFd, Readiness)>,
-    ) -> io::Result<()>;
+    ) -> io::Result<Completeness>;
 }
 
 /// A kernel based on a level-triggered system call.
@@ -181,7 +183,7 @@ impl<S: LevelSet> Kernel for Level<S> {
         timeout: Option<Duration>,
         events_max: usize,
         ready_events: &mut Vec<ReadyEvent>,
-    ) -> io::Result<()> {
+    ) -> io::Result<Completeness> {
         let mut ready = std::mem::take(&mut self.ready);
         let result = self.set.wait(timeout, events_max, &mut ready);
         let waker = self.waker.fd().as_raw_fd();
@@ -387,7 +389,7 @@ macro_rules! level_kernel {
                 timeout: Option<std::time::Duration>,
                 events_max: usize,
                 ready_events: &mut Vec<crate::ReadyEvent>,
-            ) -> std::io::Result<()>;
+            ) -> std::io::Result<crate::Completeness>;
             fn watch(
                 &mut self,
                 fd: &crate::Fd,

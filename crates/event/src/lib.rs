@@ -45,7 +45,9 @@ pub use fd::Fd;
 pub use handler::{Event, EventHandler};
 pub use inherited::{Inherited, InheritedKind, inherited};
 pub use interface::*;
-pub use kernel::{FdKind, Interest, Kernel, Readiness, ReadyEvent, SplicePipe, Token, Wake};
+pub use kernel::{
+    Completeness, FdKind, Interest, Kernel, Readiness, ReadyEvent, SplicePipe, Token, Wake,
+};
 pub use kernel_error::KernelError;
 pub use mail::Mailbox;
 pub use poll::Poll;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-use crate::kernel::Readiness;
+use crate::kernel::{Completeness, Readiness};
 use crate::level::{LevelSet, level_kernel};
 use crate::system;
 
@@ -87,17 +87,17 @@ impl LevelSet for PollSet {
         timeout: Option<Duration>,
         count_max: usize,
         ready: &mut Vec<(RawFd, Readiness)>,
-    ) -> io::Result<()> {
+    ) -> io::Result<Completeness> {
         let timeout = timeout.map(system::timespec);
         let found = match poll(&mut self.entries, timeout.as_ref()) {
-            Ok(found) => found.min(count_max),
-            Err(Errno::INTR) => return Ok(()),
+            Ok(found) => found,
+            Err(Errno::INTR) => return Ok(Completeness::Partial),
             Err(error) => return Err(error.into()),
         };
         let length = self.entries.len();
         let mut at = if self.from < length { self.from } else { 0 };
         for _ in 0..length {
-            if ready.len() == found {
+            if ready.len() == found.min(count_max) {
                 break;
             }
             let reported = self.entries[at].revents();
@@ -107,7 +107,7 @@ impl LevelSet for PollSet {
             at = if at + 1 == length { 0 } else { at + 1 };
         }
         self.from = at;
-        Ok(())
+        Ok(if found > count_max { Completeness::Partial } else { Completeness::Complete })
     }
 }
 

@@ -23,7 +23,7 @@ use rustix::event::{
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-use crate::kernel::Readiness;
+use crate::kernel::{Completeness, Readiness};
 use crate::level::{LevelSet, level_kernel};
 use crate::poll::readiness;
 use crate::system;
@@ -142,29 +142,28 @@ impl LevelSet for SelectSet {
         timeout: Option<Duration>,
         count_max: usize,
         ready: &mut Vec<(RawFd, Readiness)>,
-    ) -> io::Result<()> {
-        let timeout = if self.unread == 0 {
-            timeout
-        } else {
-            let next = PROBE_EVERY.saturating_sub(self.probed.elapsed());
-            Some(timeout.map_or(next, |timeout| timeout.min(next)))
-        };
+    ) -> io::Result<Completeness> {
+        let next_probe = PROBE_EVERY.saturating_sub(self.probed.elapsed());
+        let probes_first = self.unread > 0 && timeout.is_none_or(|timeout| next_probe < timeout);
+        let timeout = if probes_first { Some(next_probe) } else { timeout };
         match self.select(timeout.map(system::timespec).as_ref()) {
             Ok(()) => {}
-            Err(Errno::INTR) => return Ok(()),
+            Err(Errno::INTR) => return Ok(Completeness::Partial),
             Err(error) => return Err(error.into()),
         }
         if self.unread > 0 && self.probed.elapsed() >= PROBE_EVERY {
             self.probe(ready)?;
         }
         self.collect(ready);
+        let mut is_complete = !ready.is_empty() || !probes_first;
         if ready.len() > count_max {
+            is_complete = false;
             let first = ready.iter().position(|(fd, _)| index(*fd) >= self.from).unwrap_or(0);
             ready.rotate_left(first);
             self.from = index(ready[count_max].0);
             ready.truncate(count_max);
         }
-        Ok(())
+        Ok(if is_complete { Completeness::Complete } else { Completeness::Partial })
     }
 }
 

@@ -152,11 +152,13 @@ pub(crate) struct Clock {
     since: Duration,
     /// The first tick that is not before now.
     now_tick: u64,
+    /// See [`Context::settled`](crate::Context::settled).
+    settled: Instant,
 }
 
 impl Clock {
     pub(crate) const fn new(now: Instant) -> Self {
-        Self { origin: now, now, since: Duration::ZERO, now_tick: 0 }
+        Self { origin: now, now, since: Duration::ZERO, now_tick: 0, settled: now }
     }
 
     pub(crate) const fn now(&self) -> Instant {
@@ -173,6 +175,14 @@ impl Clock {
         self.now_tick = ceiling_ms(self.since);
     }
 
+    pub(crate) const fn settled(&self) -> Instant {
+        self.settled
+    }
+
+    pub(crate) fn settle(&mut self, at: Instant) {
+        self.settled = self.settled.max(at);
+    }
+
     /// A tick at which `after` has passed since now.
     #[inline]
     pub(crate) fn tick_in(&self, after: Duration) -> u64 {
@@ -185,9 +195,9 @@ impl Clock {
         ceiling_ms(at.saturating_duration_since(self.origin))
     }
 
-    /// The last tick that has passed.
-    pub(crate) fn tick(&self) -> u64 {
-        whole_ms(self.since)
+    /// The last tick that has passed when all events until then were delivered.
+    pub(crate) fn settled_tick(&self) -> u64 {
+        whole_ms(self.settled.saturating_duration_since(self.origin))
     }
 
     /// The time from now until a tick.
@@ -416,6 +426,11 @@ impl State {
         self.wake(from);
     }
 
+    /// The number of watched descriptors, including the waker's, or more.
+    pub(crate) fn watched(&self) -> usize {
+        self.streams.len() + self.listeners.len() + self.sockets.len() + 1
+    }
+
     /// Returns the wait for the peer of a stream, from its output or from the relay to it, and how many bytes of it the
     /// kernel has accepted. `None` while the kernel has room.
     pub(crate) fn wait(&mut self, id: StreamId) -> Option<(&mut Wait, u64)> {
@@ -512,7 +527,10 @@ mod tests {
         assert_eq!(clock.tick_after(at(1000)), 1);
         assert_eq!(clock.tick_after(at(1001)), 2);
         clock.set(at(1999));
-        assert_eq!(clock.tick(), 1);
+        assert_eq!(clock.settled_tick(), 0);
+        clock.settle(at(1999));
+        clock.settle(at(1000));
+        assert_eq!(clock.settled_tick(), 1);
         assert_eq!(clock.until(2), Duration::from_micros(1));
         assert_eq!(clock.until(1), Duration::ZERO);
         assert_eq!(clock.tick_in(Duration::from_micros(1)), 3, "not before 2000 µs");

@@ -1,7 +1,7 @@
 //! The turn: one iteration of the loop. Only this module uses both the kernel and the handler.
 //!
 //! ```text
-//!   wait ─► reports ─► mail ─► alarms ─► streams ─► on_events_done ─► mail ─► on_iteration_end ─► carry out
+//!   wait ─► reports ─► mail ─► streams ─► alarms ─► on_events_done ─► mail ─► on_iteration_end ─► carry out
 //!    ▲      accept, receive, offer, deliver         the handler draws its     close, watch, open,     │
 //!    │                                              conclusions               send                    │
 //!    └────────────────────────────────────────────────────────────────────────────────────────────────┘
@@ -18,11 +18,11 @@ mod release;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::context::Context;
 use crate::data::Lent;
-use crate::kernel::{Kernel, Readiness, ReadyEvent, Target};
+use crate::kernel::{Completeness, Kernel, Readiness, ReadyEvent, Target};
 use crate::listener::ACCEPT_RETRY_DELAY;
 use crate::mail::{Inbox, Mailbox};
 use crate::state::{AlarmKind, Counts, State};
@@ -47,6 +47,10 @@ pub struct Loop<K: Kernel, M> {
     /// while they are processed. If the handler panics, the next turn continues after the event on which it panicked.
     ready_events: Vec<ReadyEvent>,
     delivered: usize,
+    /// The time at which everything that has occurred is delivered once the reports are.
+    settles_at: Instant,
+    /// The partial waits since the last complete one.
+    partial_waits: Option<PartialWaits>,
     fired: Vec<Alarm>,
     fired_delivered: usize,
     /// The block into which all streams receive, so that it stays in the cache.
@@ -56,6 +60,15 @@ pub struct Loop<K: Kernel, M> {
     /// The list of ready streams that is being processed.
     stepping: Vec<StreamId>,
     stepped: usize,
+}
+
+/// Waits that did not report all events. They do not prevent alarms forever: once they have reported as many events as
+/// descriptors were watched, everything that had occurred when they began was reported.
+#[derive(Clone, Copy, Debug)]
+struct PartialWaits {
+    began: Instant,
+    /// The number of reports until then.
+    left: usize,
 }
 
 impl<K: Kernel, M> fmt::Debug for Loop<K, M> {
@@ -79,7 +92,8 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             mail_budget: settings.mail_budget.max(1),
             ..settings
         };
-        let state = State::new(kernel.now(), settings, K::unread);
+        let now = kernel.now();
+        let state = State::new(now, settings, K::unread);
         Ok(Self {
             kernel,
             state,
@@ -87,6 +101,8 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             batch: VecDeque::new(),
             ready_events: Vec::new(),
             delivered: 0,
+            settles_at: now,
+            partial_waits: None,
             fired: Vec::new(),
             fired_delivered: 0,
             hot: Lent::nothing(),
@@ -144,11 +160,12 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         self.handle_reports(owner);
         let budget = self.state.settings.mail_budget;
         let read = self.read_mail(owner, budget);
+        self.step_ready(owner);
+        self.state.clock.settle(self.settles_at);
         self.fire_alarms(owner);
         self.pause_failed_listeners(owner);
         self.report_failed_sockets(owner);
         self.report_released(owner);
-        self.step_ready(owner);
         owner.on_events_done(&mut Context::new(&mut self.state));
         // Once only: further mail waits for the next turn, so that streams get their share.
         if budget > read && self.read_mail(owner, budget - read) > 0 {
@@ -178,9 +195,33 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         }
         self.ready_events.clear();
         self.delivered = 0;
-        self.kernel.wait(timeout, self.state.settings.events_max, &mut self.ready_events)?;
+        let events_max = self.state.settings.events_max;
+        let completeness = self.kernel.wait(timeout, events_max, &mut self.ready_events)?;
+        let before = self.state.clock.now();
         self.state.clock.set(self.kernel.now());
+        match completeness {
+            Completeness::Complete => {
+                self.partial_waits = None;
+                // The time at which the kernel looked is not known, but it is after the time that was waited for.
+                let waited = timeout.filter(|_| self.ready_events.is_empty());
+                let looked = waited.and_then(|timeout| before.checked_add(timeout));
+                self.settles_at = looked.unwrap_or(before).min(self.state.clock.now());
+            }
+            Completeness::Partial => self.note_partial_wait(before),
+        }
         Ok(())
+    }
+
+    /// Records that events of the time before the wait may be unreported.
+    fn note_partial_wait(&mut self, before: Instant) {
+        let began = || PartialWaits { began: before, left: self.state.watched() };
+        let mut waits = self.partial_waits.unwrap_or_else(began);
+        waits.left = waits.left.saturating_sub(self.ready_events.len());
+        self.partial_waits = Some(waits);
+        if waits.left == 0 {
+            self.settles_at = waits.began;
+            self.partial_waits = None;
+        }
     }
 
     fn deliver<O: EventHandler<Mail = M>>(&mut self, owner: &mut O, event: Event<'_, M>) {
@@ -356,7 +397,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             self.fired.clear();
             self.fired_delivered = 0;
         }
-        self.state.wheel.advance(self.state.clock.tick(), &mut self.fired);
+        self.state.wheel.advance(self.state.clock.settled_tick(), &mut self.fired);
         while let Some(alarm) = self.fired.get(self.fired_delivered).copied() {
             self.fired_delivered += 1;
             match self.state.wheel.collect(alarm) {

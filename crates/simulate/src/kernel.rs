@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use event::{
-    Address, DatagramKind, Fd, FdKind, Interest, Kernel, Origin, Peer, ReadyEvent, Token, Wake,
+    Address, Completeness, DatagramKind, Fd, FdKind, Interest, Kernel, Origin, Peer, ReadyEvent,
+    Token, Wake,
 };
 
 use crate::chance::Actor;
@@ -60,12 +61,12 @@ impl Kernel for SimulatedKernel {
         timeout: Option<Duration>,
         events_max: usize,
         ready_events: &mut Vec<ReadyEvent>,
-    ) -> io::Result<()> {
+    ) -> io::Result<Completeness> {
         // A loop that was not called falls asleep. Its iteration starts again when it is called.
         let mut world = self.shared.lock();
         world.act(Actor("wait", self.shard));
         let called = world.wait(self.shard, timeout, events_max, ready_events);
-        if called { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
+        called.ok_or_else(|| io::ErrorKind::WouldBlock.into())
     }
 
     fn waker(&self) -> Arc<dyn Wake> {

@@ -1,28 +1,37 @@
-//! A kernel whose clock can be advanced, so that tests can skip hours.
+//! A kernel whose clock can be advanced, so that tests can skip hours, or stop the process between two system calls.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io::{IoSlice, Result};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use event::{
-    Address, DatagramKind, Fd, FdKind, Interest, Kernel, Origin, Peer, ReadyEvent, SplicePipe,
-    Token, Wake,
+    Address, Completeness, DatagramKind, Fd, FdKind, Interest, Kernel, Origin, Peer, ReadyEvent,
+    SplicePipe, Token, Wake,
 };
 
 /// How far the clock is ahead.
 pub(crate) type Offset = Rc<Cell<Duration>>;
 
+/// Called once, after the next wait.
+pub(crate) type AfterWait = Rc<RefCell<Option<Box<dyn FnOnce()>>>>;
+
 pub(crate) struct Ahead<K> {
     kernel: K,
     offset: Offset,
+    after_wait: AfterWait,
 }
 
 impl<K: Kernel> Ahead<K> {
     pub(crate) fn new(kernel: K) -> (Self, Offset) {
         let offset = Offset::default();
-        (Self { kernel, offset: Rc::clone(&offset) }, offset)
+        let after_wait = AfterWait::default();
+        (Self { kernel, offset: Rc::clone(&offset), after_wait }, offset)
+    }
+
+    pub(crate) fn after_wait(&self) -> AfterWait {
+        Rc::clone(&self.after_wait)
     }
 }
 
@@ -36,8 +45,12 @@ impl<K: Kernel> Kernel for Ahead<K> {
         timeout: Option<Duration>,
         events_max: usize,
         ready_events: &mut Vec<ReadyEvent>,
-    ) -> Result<()> {
-        self.kernel.wait(timeout, events_max, ready_events)
+    ) -> Result<Completeness> {
+        let result = self.kernel.wait(timeout, events_max, ready_events);
+        if let Some(after_wait) = self.after_wait.take() {
+            after_wait();
+        }
+        result
     }
 
     fn waker(&self) -> Arc<dyn Wake> {

@@ -149,7 +149,10 @@ macro_rules! all_of_it_over {
                 a_timer_that_rang_can_be_set_again,
                 what_is_cancelled_in_the_same_turn_does_not_fire,
                 a_hundred_thousand_deadlines_cost_nothing_when_put_off,
-                a_time_that_has_passed_fires_in_the_next_turn;
+                a_time_that_has_passed_fires_in_the_next_turn,
+                what_was_ready_when_a_timer_was_due_comes_before_it,
+                what_came_while_the_process_was_stopped_comes_before_a_timer,
+                a_timer_fires_though_more_is_always_ready_than_one_turn_takes;
             mail:
                 mail_wakes_a_sleeping_loop,
                 all_mail_of_many_threads_comes_in_order,

@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use event::{DeadlineName, Direction::Both, Kernel, OwnerKey};
+use event::{DeadlineName, Direction::Both, Direction::In, Kernel, LoopSettings, OwnerKey};
 
-use crate::harness::{Bench, Random, Seen, unix};
+use crate::ahead::Ahead;
+use crate::harness::{Bench, Random, Seen, unix, write};
 
 const SECOND: DeadlineName = DeadlineName(1);
 
@@ -122,7 +123,7 @@ pub(crate) fn a_hundred_thousand_deadlines_cost_nothing_when_put_off(kernel: imp
         io.deadline(stream, SECOND, Some(later + Duration::from_micros(extension)));
     }
     for _ in 0..50 {
-        crate::harness::write(&far, b"x");
+        write(&far, b"x");
         bench.on_events_done();
     }
     assert_eq!(bench.events.counts().filings, filed, "neither extensions nor turns file anything");
@@ -145,4 +146,70 @@ pub(crate) fn a_time_that_has_passed_fires_in_the_next_turn(kernel: impl Kernel)
     bench.context().set_timer(timer, past);
     bench.until("ten", |seen| seen.len() >= 10);
     assert!(bench.owner.turns >= turns + 9, "several fired in one turn");
+}
+
+fn few_events() -> LoopSettings {
+    LoopSettings { events_max: 2, ..LoopSettings::default() }
+}
+
+pub(crate) fn what_was_ready_when_a_timer_was_due_comes_before_it(kernel: impl Kernel) {
+    let (kernel, ahead) = Ahead::new(kernel);
+    let mut bench = Bench::with(kernel, few_events());
+    let pairs: Vec<_> = (0..7).map(|_| unix()).collect();
+    let mut fars = Vec::new();
+    for (near, far) in pairs {
+        bench.adopt(near, In);
+        write(&far, b"a");
+        fars.push(far);
+    }
+    let at = bench.context().now() + Duration::from_millis(10);
+    let timer = bench.context().timer(at);
+    ahead.set(Duration::from_millis(20));
+    let _clock_is_read = bench.context();
+    bench.until_seen(&Seen::Timer(timer));
+    assert_eq!(bench.position(&Seen::Timer(timer)), fars.len(), "{:?}", bench.owner.seen);
+}
+
+pub(crate) fn what_came_while_the_process_was_stopped_comes_before_a_timer(kernel: impl Kernel) {
+    let (kernel, ahead) = Ahead::new(kernel);
+    let after_wait = kernel.after_wait();
+    let mut bench = Bench::new(kernel);
+    let ((near, far), (other_near, other_far)) = (unix(), unix());
+    let (stream, _other) = (bench.adopt(near, In), bench.adopt(other_near, In));
+    let at = bench.context().now() + Duration::from_secs(3600);
+    let timer = bench.context().timer(at);
+    bench.on_events_done();
+    write(&other_far, b"a");
+    let (came, mut peer) = (Rc::new(RefCell::new(false)), far.try_clone().unwrap());
+    let is_stopped = {
+        let came = Rc::clone(&came);
+        move || {
+            std::io::Write::write_all(&mut peer, b"b").unwrap();
+            ahead.set(Duration::from_secs(7200));
+            *came.borrow_mut() = true;
+        }
+    };
+    *after_wait.borrow_mut() = Some(Box::new(is_stopped));
+    bench.until_seen(&Seen::Timer(timer));
+    assert!(*came.borrow());
+    let data = Seen::Data(stream, b"b".to_vec(), false);
+    assert!(bench.position(&data) < bench.position(&Seen::Timer(timer)), "{:?}", bench.owner.seen);
+}
+
+pub(crate) fn a_timer_fires_though_more_is_always_ready_than_one_turn_takes(kernel: impl Kernel) {
+    let mut bench = Bench::with(kernel, few_events());
+    let mut fars = std::collections::HashMap::new();
+    for _ in 0..5 {
+        let (near, far) = unix();
+        write(&far, b"a");
+        fars.insert(bench.adopt(near, In), far);
+    }
+    let now = bench.context().now();
+    let timer = bench.context().timer(now);
+    bench.react(move |_, seen| {
+        if let Seen::Data(stream, ..) = seen {
+            write(&fars[stream], b"a");
+        }
+    });
+    bench.until_seen(&Seen::Timer(timer));
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use event::{Mailbox, ReadyEvent};
+use event::{Completeness, Mailbox, ReadyEvent};
 use gateway::ShardMail;
 
 use crate::chance::Actor;
@@ -52,20 +52,21 @@ impl World {
         }
     }
 
-    /// Implements the `wait` of a loop: returns reports if it was called; otherwise the loop falls asleep.
+    /// Implements the `wait` of a loop: returns reports if it was called; otherwise the loop falls asleep (`None`).
     pub(crate) fn wait(
         &mut self,
         shard: usize,
         timeout: Option<Duration>,
         events_max: usize,
         ready_events: &mut Vec<ReadyEvent>,
-    ) -> bool {
+    ) -> Option<Completeness> {
         if self.loops[shard].stage == Stage::Called {
             self.loops[shard].stage = Stage::Turning;
             self.loops[shard].wake_flag.take();
-            let reports = self.reports(shard, events_max).into_iter();
+            let (reports, completeness) = self.reports(shard, events_max);
+            let reports = reports.into_iter();
             ready_events.extend(reports.map(|(token, readiness)| ReadyEvent { token, readiness }));
-            return true;
+            return Some(completeness);
         }
         // The work of the loop since its last call took some time.
         let busy = self.chance.time(Duration::from_nanos(200), Duration::from_micros(40));
@@ -97,7 +98,7 @@ impl World {
         if let Some(until) = until {
             self.at(until, ScheduledEvent::Turn(shard));
         }
-        false
+        None
     }
 
     /// Calls every loop that has a reason to wake, each after its own delay.

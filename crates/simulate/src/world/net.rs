@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use event::{Interest, Readiness, Token};
+use event::{Completeness, Interest, Readiness, Token};
 
 use crate::ids::{ConnectionId, DescriptorId, FlowId, Party, PortId};
 use crate::net::{Edge, Kind};
@@ -86,7 +86,11 @@ impl World {
     }
 
     /// Returns the reports for a loop, in random order, and sometimes only a part of them.
-    pub(crate) fn reports(&mut self, shard: usize, most: usize) -> Vec<(Token, Readiness)> {
+    pub(crate) fn reports(
+        &mut self,
+        shard: usize,
+        most: usize,
+    ) -> (Vec<(Token, Readiness)>, Completeness) {
         let reports = std::mem::take(&mut self.net.reports);
         let (mut list, others): (Vec<_>, Vec<_>) =
             reports.into_iter().partition(|id| self.net.descriptors[id.0].shard == shard);
@@ -98,6 +102,7 @@ impl World {
         if list.len() > 1 && self.chance.in_1000(200) {
             left = left.max(self.chance.below(list.len()));
         }
+        let completeness = if left > 0 { Completeness::Partial } else { Completeness::Complete };
         let later = list.split_off(list.len() - left);
         self.net.reports.extend(later);
         let listeners = self.net.listeners.iter();
@@ -111,7 +116,7 @@ impl World {
                 reports.push((token, Readiness::READ | Readiness::READ_END | Readiness::HANGUP));
             }
         }
-        reports
+        (reports, completeness)
     }
 
     pub(super) fn readiness(&self, id: DescriptorId) -> Readiness {

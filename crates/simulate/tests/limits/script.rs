@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
 
 use event::{
-    Address, Fd, FdKind, Interest, Kernel, Loop, LoopSettings, Readiness, ReadyEvent, Token, Wake,
+    Address, Completeness, Fd, FdKind, Interest, Kernel, Loop, LoopSettings, Readiness, ReadyEvent,
+    Token, Wake,
 };
 use gateway::{Access, Fleet, HandlerRegistry, MemoryStatus, Parts, Shard, ShardMail, Threads};
 use settings::Source;
@@ -150,13 +151,13 @@ impl Kernel for Scripted {
         timeout: Option<Duration>,
         _events_max: usize,
         ready_events: &mut Vec<ReadyEvent>,
-    ) -> io::Result<()> {
+    ) -> io::Result<Completeness> {
         let mut net = self.lock();
         let wakes = timeout.map_or(net.until, |timeout| net.now + timeout);
         let here = &mut net.shards[self.shard];
         here.wakes = wakes;
         ready_events.append(&mut here.reports);
-        Ok(())
+        Ok(Completeness::Complete)
     }
 
     fn waker(&self) -> Arc<dyn Wake> {
