@@ -42,7 +42,7 @@ impl<'a> Context<'a> {
         Self { state }
     }
 
-    /// Returns the time of this turn. The clock is read once per turn.
+    /// Returns the time of this turn. The clock is read once per turn, and again after every few events of a long one.
     #[must_use]
     pub const fn now(&self) -> Instant {
         self.state.clock.now()

@@ -143,7 +143,7 @@ pub struct Counts {
     pub mail: u64,
 }
 
-/// The time of the loop: read once per turn, in ticks of one millisecond since the start of the loop.
+/// The time of the loop: read once per turn or more often, in ticks of one millisecond since the start of the loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     origin: Instant,

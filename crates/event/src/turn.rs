@@ -37,6 +37,10 @@ use crate::{
 /// block, its capacity is that of the largest pooled block.
 const HOT_CAPACITY_MIN: usize = 4096;
 
+/// The number of events after which the clock is read again within a turn. Streams that are received from late in a long
+/// turn would otherwise seem to have been silent since its beginning.
+const CLOCK_READ_EVERY: usize = 16;
+
 /// One loop on one thread: it waits for the kernel and delivers events to its [`EventHandler`].
 pub struct Loop<K: Kernel, M> {
     kernel: K,
@@ -224,6 +228,13 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         }
     }
 
+    /// Reads the clock if this is one of every [`CLOCK_READ_EVERY`] events of a turn.
+    fn read_clock(&mut self, event: usize) {
+        if event.is_multiple_of(CLOCK_READ_EVERY) {
+            self.state.clock.set(self.kernel.now());
+        }
+    }
+
     fn deliver<O: EventHandler<Mail = M>>(&mut self, owner: &mut O, event: Event<'_, M>) {
         owner.handle(&mut Context::new(&mut self.state), event);
     }
@@ -232,6 +243,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         while let Some(report) = self.ready_events.get(self.delivered).copied() {
             self.delivered += 1;
             self.state.counts.reports += 1;
+            self.read_clock(self.delivered);
             match report.token.target() {
                 Target::Waker => {}
                 Target::Listener { index, generation } => {
@@ -387,6 +399,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         }
         while let Some(mail) = self.batch.pop_front() {
             self.state.counts.mail += 1;
+            self.read_clock(count - self.batch.len());
             self.deliver(owner, Event::Mail(mail));
         }
         count
@@ -456,6 +469,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         }
         while let Some(id) = self.stepping.get(self.stepped).copied() {
             self.stepped += 1;
+            self.read_clock(self.stepped);
             if let Some(stream) = self.state.streams.get_mut(id.index, id.generation) {
                 stream.marks.clear(Marks::READY);
                 self.step(owner, id, 0);

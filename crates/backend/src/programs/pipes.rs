@@ -342,7 +342,7 @@ impl ProgramPipes {
     ) {
         let first = !self.owes_reply();
         if let Some(alignment) = &mut self.alignment {
-            alignment.handle_sent(io.now(), first);
+            alignment.handle_sent((io.now(), io.settled()), first);
         }
         self.in_flight.push(ActiveRequest {
             id,
@@ -410,7 +410,7 @@ impl ProgramPipes {
     /// Whether it has written nothing since its start, although its first request was sent [`MUTE`] ago. This is
     /// checked only once, whatever the result: otherwise `arm` would set a time that has passed.
     pub(super) fn handle_mute(&mut self, io: &Context<'_>) -> bool {
-        let late = |flight: &ActiveRequest| flight.dispatched + MUTE <= io.now();
+        let late = |flight: &ActiveRequest| flight.dispatched + MUTE <= io.settled();
         let is_looked_at = self.answers == 0 && self.in_flight.oldest().is_some_and(late);
         let is_first = is_looked_at && !std::mem::replace(&mut self.is_mute, true);
         is_first && !self.is_begun()
@@ -473,7 +473,7 @@ impl ProgramPipes {
         worker: WorkerId,
         events: &mut Vec<BackendEvent>,
     ) -> Check {
-        let now = io.now();
+        let now = io.settled();
         if let Some(reset) = &mut self.reset {
             if !reset.handle_time(now) {
                 return Check::Waits;

@@ -153,14 +153,15 @@ impl Alignment {
         self.is_strict = is_strict;
     }
 
-    /// Records that a request is sent. `first`: nothing else is in flight.
-    pub(super) fn handle_sent(&mut self, now: Instant, first: bool) {
+    /// Records that a request is sent. `settled`: the time until which all output was read. `first`: nothing else is in
+    /// flight.
+    pub(super) fn handle_sent(&mut self, (now, settled): (Instant, Instant), first: bool) {
         if !first {
             return;
         }
         let silence = self.latency.silence();
         // The program happened to be idle for long enough.
-        if self.kept.is_none() && self.replied_at.is_some_and(|at| at + silence <= now) {
+        if self.kept.is_none() && self.replied_at.is_some_and(|at| at + silence <= settled) {
             self.pass();
         }
         if std::mem::take(&mut self.is_passed) {
@@ -291,7 +292,7 @@ mod tests {
 
         /// Answers a request of this client after `took`. Returns the new reservation, if it has changed.
         fn answer(&mut self, client: u64, took: Duration) -> Option<ReservedFor> {
-            self.alignment.handle_sent(self.now, true);
+            self.alignment.handle_sent((self.now, self.now), true);
             self.now += took;
             self.request += 1;
             let asker = RequestSource { client, request: self.request };
@@ -451,8 +452,8 @@ mod tests {
         let mut alignment = Alignment::new(Mode::Strict, false, false);
         let now = Instant::now();
         let asker = |client| RequestSource { client, request: client };
-        alignment.handle_sent(now, true);
-        alignment.handle_sent(now, false);
+        alignment.handle_sent((now, now), true);
+        alignment.handle_sent((now, now), false);
         let same = Some(|_| ReservedFor::Client(1));
         assert_eq!(
             alignment.handle_reply(now, asker(1), ms(1), same),

@@ -93,7 +93,7 @@ impl ProgramPipes {
         let mut is_told = self.is_streaming || self.stream.is_some() && self.is_begun();
         let mut again = Vec::new();
         while let Some(flight) = self.in_flight.pop() {
-            let is_late = late.is_some_and(|limit| flight.dispatched + limit <= io.now());
+            let is_late = late.is_some_and(|limit| flight.dispatched + limit <= io.settled());
             let own = if is_late { blamed } else { fault };
             if own.is_unattributed() && !is_told && flight.may_be_tried(self.tries) {
                 again.push(flight.retry());

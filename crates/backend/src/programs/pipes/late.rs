@@ -41,7 +41,7 @@ impl ProgramPipes {
         if self.tags.is_none() {
             return Some(fault);
         }
-        let now = io.now();
+        let now = io.settled();
         let is_late = |flight: &ActiveRequest| flight.dispatched + limit <= now;
         let has_late = self.in_flight.oldest().is_some_and(is_late);
         let waiting_clients = &self.waiting_clients;
