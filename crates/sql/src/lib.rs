@@ -35,7 +35,7 @@ pub use error::SqlError;
 pub use mismatch::Mismatch;
 pub use mysql_error::mysql_error_place;
 pub use mysql_message::{MYSQL_RAISED, mysql_text_for_clients};
-pub use named::{Dialect, ignore, origin, parameter, rewrite, word};
+pub use named::{Dialect, ignore, origin, parameter, rewrite, without_comments, word};
 pub use names::{listed, quoted, single_mention, strings};
 pub use plain_write::{ColumnParameter, Name, PlainWrite};
 pub use possible_names::possible_names;

@@ -3,6 +3,8 @@
 //! Strings, quoted names, comments and casts (`::`) are not changed. If a colon before a name has another meaning, as
 //! in `a[x:y]`, write a blank after the colon.
 
+use std::ops::Range;
+
 use crate::{SqlError, check_verb};
 
 /// How a database writes parameters and strings.
@@ -45,6 +47,20 @@ pub fn parameter(sql: &str, dialect: Dialect, name: &str) -> Option<usize> {
     let colons = reader.after.iter().map(|(_, after)| *after);
     let mut named = colons.filter_map(|after| sql[..after].strip_suffix(name)?.strip_suffix(':'));
     named.next().map(str::len)
+}
+
+/// Returns `sql` with blanks in place of comments and other letters in place of the content of strings. Every other byte
+/// is where it was.
+#[must_use]
+pub fn without_comments(sql: &str, dialect: Dialect) -> String {
+    let mut reader = Reader::new(sql, dialect);
+    // Errors were reported before.
+    let _ = reader.read();
+    let mut bytes = sql.as_bytes().to_vec();
+    for (range, filler) in reader.hidden {
+        bytes[range].fill(filler);
+    }
+    String::from_utf8(bytes).expect("whole comments and strings are replaced")
 }
 
 /// Returns the position of a word in `sql`, outside of strings, quoted names and comments. MySQL and MariaDB execute
@@ -95,6 +111,8 @@ struct Reader<'s> {
     after: Vec<(usize, usize)>,
     /// The positions in `sql` of the characters outside of strings, quoted names and comments.
     plain: Vec<usize>,
+    /// The ranges of comments and of the contents of strings in `sql`, and what may stand in their place.
+    hidden: Vec<(Range<usize>, u8)>,
 }
 
 fn is_name(letter: char) -> bool {
@@ -111,6 +129,7 @@ impl<'s> Reader<'s> {
             names: Vec::new(),
             after: Vec::new(),
             plain: Vec::new(),
+            hidden: Vec::new(),
         }
     }
 
@@ -131,15 +150,16 @@ impl<'s> Reader<'s> {
             let rest = self.rest();
             match letter {
                 '\'' => {
-                    let escapes = question || self.is_escape_string();
+                    let (escapes, begin) = (question || self.is_escape_string(), self.at + 1);
                     self.copy_quoted('\'', escapes)?;
+                    self.hidden.push((begin..self.at - 1, b'x'));
                 }
                 '"' => self.copy_quoted('"', question)?,
                 '`' if question => self.copy_quoted('`', false)?,
-                '#' if question => self.copy_line(),
-                '-' if rest.starts_with("--") => self.copy_line(),
-                '/' if rest.starts_with("/*") => self.copy_comment()?,
-                '$' if !question && !is_name(before) => self.copy_dollar()?,
+                '#' if question => self.hide(b' ', Self::copy_line)?,
+                '-' if rest.starts_with("--") => self.hide(b' ', Self::copy_line)?,
+                '/' if rest.starts_with("/*") => self.hide(b' ', Self::copy_comment)?,
+                '$' if !question && !is_name(before) => self.hide(b'x', Self::copy_dollar)?,
                 '?' if question => return Err(self.unnamed("?")),
                 ';' => {
                     if !is_blank(&rest[1..], question) {
@@ -208,9 +228,23 @@ impl<'s> Reader<'s> {
         Err(format!("a `{quote}` is never closed"))
     }
 
-    fn copy_line(&mut self) {
+    /// Hides what `copy` copies.
+    fn hide(
+        &mut self,
+        filler: u8,
+        copy: impl FnOnce(&mut Self) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let begin = self.at;
+        copy(self)?;
+        self.hidden.push((begin..self.at, filler));
+        Ok(())
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "as the others that are hidden")]
+    fn copy_line(&mut self) -> Result<(), String> {
         let rest = self.rest();
         self.copy(rest.find('\n').unwrap_or(rest.len()));
+        Ok(())
     }
 
     /// Copies a comment. In PostgreSQL, comments may be nested.

@@ -3,7 +3,7 @@
 //! Simple statements are `insert into t (a, b) values (:x, now())` and `update t set a = :x, b = now() where c = :y`.
 //! Nothing is reported about other statements; the database checks their values when it receives them.
 
-use crate::quoted;
+use crate::{Dialect, quoted, without_comments};
 
 /// A statement of this form.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,8 +47,8 @@ pub struct ColumnParameter {
 impl PlainWrite {
     /// Reads a statement. Returns `None` if it does not have this form.
     #[must_use]
-    pub fn of(sql: &str) -> Option<Self> {
-        let mut reader = Reader { sql, at: 0 };
+    pub fn of(sql: &str, dialect: Dialect) -> Option<Self> {
+        let mut reader = Reader { sql: &without_comments(sql, dialect), at: 0 };
         match reader.word()?.as_str() {
             "insert" | "replace" => Self::insert(reader),
             "update" => Self::update(reader),
@@ -302,7 +302,11 @@ mod tests {
     use super::*;
 
     fn shown(sql: &str) -> String {
-        let Some(PlainWrite { schema, table, given }) = PlainWrite::of(sql) else {
+        shown_in(sql, Dialect::Dollar)
+    }
+
+    fn shown_in(sql: &str, dialect: Dialect) -> String {
+        let Some(PlainWrite { schema, table, given }) = PlainWrite::of(sql, dialect) else {
             return "none".to_owned();
         };
         let given = given.into_iter().map(|ColumnParameter { column, name, at }| {
@@ -311,6 +315,25 @@ mod tests {
         });
         let schema = schema.map_or_else(String::new, |it| format!("{}.", it.sql('"')));
         format!("{schema}{}: {}", table.sql('"'), given.collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn comments_and_strings_hide_no_parameter() {
+        for (sql, expected) in [
+            ("update t set n = :n -- it's in EUR\n, m = :m where id = :id", "t: n=n m=m"),
+            ("update t set n = :n /* in EUR, */ where id = :id", "t: n=n"),
+            ("insert into t (a, b) values (:a /* it's */, :b -- last\n)", "t: a=a b=b"),
+            ("insert into t (a, b) values ('--', :b)", "t: b=b"),
+        ] {
+            for dialect in [Dialect::Dollar, Dialect::Question] {
+                assert_eq!(shown_in(sql, dialect), expected, "{sql}");
+            }
+        }
+        let mysql = |sql| shown_in(sql, Dialect::Question);
+        assert_eq!(mysql("update t set v = 'it\\'s', n = :n where id = :id"), "t: n=n");
+        assert_eq!(mysql("update t set v = 'a' # it's\n, n = :n"), "t: n=n");
+        assert_eq!(shown("update t set v = E'it\\'s', n = :n"), "t: n=n");
+        assert_eq!(shown("update t set v = $x$it's$x$, n = :n"), "t: n=n");
     }
 
     #[test]

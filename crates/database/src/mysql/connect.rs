@@ -127,7 +127,7 @@ const UNCHECKED: &str = "`statement`: its values are not compared with the types
 
 /// Returns what to say of values of this statement that are not compared with the types of columns.
 fn unchecked(sql: &str, names: &[String]) -> Option<String> {
-    let Some(write) = PlainWrite::of(sql) else {
+    let Some(write) = PlainWrite::of(sql, sql::Dialect::Question) else {
         let is_delete = sql::check_verb(sql, &["delete"]).is_ok();
         return (!names.is_empty() && !is_delete).then(|| UNCHECKED.to_owned());
     };

@@ -42,7 +42,7 @@ pub(super) async fn check(
 ) -> Result<Engines, DatabaseError> {
     let (action, dead) = (&job.action, job.dead.as_deref());
     let write = match action {
-        Action::Statement(sql) => PlainWrite::of(sql),
+        Action::Statement(sql) => PlainWrite::of(sql, sql::Dialect::Question),
         Action::Insert { .. } | Action::Query(_) => None,
     };
     let (sql, target) = match action {

@@ -89,7 +89,7 @@ pub(super) fn target(action: &Action) -> Option<(String, Vec<String>)> {
     let (table, columns) = match action {
         Action::Insert { table, columns, .. } => (table_sql(table), columns.clone()),
         Action::Statement(sql) => {
-            let PlainWrite { schema, table, given } = PlainWrite::of(sql)?;
+            let PlainWrite { schema, table, given } = PlainWrite::of(sql, sql::Dialect::Question)?;
             let parts = schema.iter().chain([&table]).map(|name| quoted(&name.text, '`'));
             let columns = given.into_iter().map(|given| given.column.text).collect();
             (parts.collect::<Vec<_>>().join("."), columns)
@@ -116,7 +116,9 @@ pub(super) async fn check_statement(
     let of_request = |write: &PlainWrite| {
         write.given.iter().any(|given| source::reserved(&given.name).is_some())
     };
-    let Some(write) = PlainWrite::of(sql).filter(of_request) else { return Ok(()) };
+    let Some(write) = PlainWrite::of(sql, sql::Dialect::Question).filter(of_request) else {
+        return Ok(());
+    };
     let (schema, name) = named(&write);
     let known = columns_of(connection, schema, name).await;
     let known = known.map_err(|error| refused(server, &error))?;
@@ -141,7 +143,7 @@ pub(super) async fn takes(
     names: &[String],
 ) -> Result<Vec<Takes>, Error> {
     let write = match action {
-        Action::Statement(sql) => PlainWrite::of(sql),
+        Action::Statement(sql) => PlainWrite::of(sql, sql::Dialect::Question),
         _ => None,
     };
     let (schema, table) = match (action, &write) {

@@ -80,7 +80,7 @@ pub(super) async fn target(
 ) -> Result<Option<(String, Vec<String>)>, Error> {
     let target = match action {
         Action::Insert { table, columns, .. } => Some((table_sql(table), columns.clone())),
-        Action::Statement(sql) => match PlainWrite::of(sql) {
+        Action::Statement(sql) => match PlainWrite::of(sql, sql::Dialect::Dollar) {
             Some(write) => resolved(client, &write).await?,
             None => None,
         },
@@ -395,7 +395,7 @@ pub(super) async fn takes_of_statement(
     statement: &Statement,
 ) -> Result<Vec<Takes>, Error> {
     let (write, reads) = match action {
-        Action::Statement(sql) => (PlainWrite::of(sql), false),
+        Action::Statement(sql) => (PlainWrite::of(sql, sql::Dialect::Dollar), false),
         _ => (None, true),
     };
     let target = match &write {

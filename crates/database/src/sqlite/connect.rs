@@ -184,7 +184,7 @@ fn doubts(connection: &Connection, action: &Action) -> Result<Vec<String>, Error
     let table = match action {
         Action::Insert { table, .. } => table,
         Action::Statement(sql) => {
-            write = PlainWrite::of(sql);
+            write = PlainWrite::of(sql, sql::Dialect::Dollar);
             match &write {
                 Some(write) => &write.table.text,
                 None => return Ok(Vec::new()),

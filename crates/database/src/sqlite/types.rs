@@ -20,7 +20,7 @@ pub(super) fn check(connection: &Connection, action: &Action) -> Result<Checked,
             }
         }
         Action::Statement(sql) => {
-            let Some(write) = PlainWrite::of(sql) else { return Ok(Ok(())) };
+            let Some(write) = PlainWrite::of(sql, sql::Dialect::Dollar) else { return Ok(Ok(())) };
             let types = strict(connection, write.schema.as_ref(), &write.table.text)?;
             for given in &write.given {
                 let Some((of, what)) = misfit(&types, &given.column.text, &given.name) else {
@@ -59,7 +59,7 @@ pub(super) fn takes(
             columns.iter().map(|column| of(&types, column).unwrap_or_default()).collect()
         }
         Action::Statement(sql) => {
-            let write = PlainWrite::of(sql);
+            let write = PlainWrite::of(sql, sql::Dialect::Dollar);
             let types = match &write {
                 Some(write) => types(write.schema.as_ref(), &write.table.text)?,
                 None => Vec::new(),

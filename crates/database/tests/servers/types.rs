@@ -10,6 +10,7 @@ use crate::place::{Place, serve};
 crate::suite!(
     values_are_read_back_as_they_were_given_or_refused,
     a_statement_keeps_types_as_an_insert_does,
+    a_statement_with_comments_keeps_types_as_well,
     the_update_of_a_row_that_exists_keeps_types_as_well,
     a_parameter_of_two_columns_keeps_both_types,
     bytes_go_both_ways_in_tsv_as_they_are,
@@ -468,6 +469,13 @@ fn values_are_read_back_as_they_were_given_or_refused(place: &Place) {
 fn a_statement_keeps_types_as_an_insert_does(place: &Place) {
     check(place, |table| {
         let sql = format!("insert into {table} (id, v) values (:id, :v)");
+        Job::new(Action::Statement(sql))
+    });
+}
+
+fn a_statement_with_comments_keeps_types_as_well(place: &Place) {
+    check(place, |table| {
+        let sql = format!("insert into {table} (id, v) values (:id /* it's */, :v -- it's\n)");
         Job::new(Action::Statement(sql))
     });
 }
