@@ -18,6 +18,7 @@ use serde_json::{Map, Value, json};
 use settings::Address;
 use settings::{Configuration, EventKernel, Remark};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use crate::access_log::AccessLog;
 #[cfg(feature = "admin")]
@@ -91,13 +92,17 @@ impl DaemonError {
 /// # Errors
 /// The daemon could not start. No request was served.
 pub fn serve(configuration: Configuration, file: Option<&Path>) -> Result<ExitCode, DaemonError> {
+    let hangup = (configuration.access_log.is_some() || file.is_some()).then_some(SIGHUP);
+    // From now on, so that a reload during a slow start does not end the daemon. It is carried out afterwards.
+    let signals = Signals::new(hangup)
+        .map_err(|error| DaemonError::System("signals cannot be watched", error))?;
     error_log::hide(&configuration);
     if let Some(remark) = exposure::users_beyond_control(&configuration).into_iter().next() {
         return Err(DaemonError::User(format!("{}: {}", remark.path.join("."), remark.message)));
     }
     spawn::withhold(configuration.secret_variables())
         .map_err(|error| DaemonError::System("secrets cannot be protected", error))?;
-    let (event, given) = (configuration.daemon.event, (configuration, file));
+    let (event, given) = (configuration.daemon.event, (configuration, file, signals));
     match event {
         EventKernel::Auto | EventKernel::Epoll => serve_on(Epoll::new, "epoll", given),
         EventKernel::Poll => serve_on(Poll::new, "poll", given),
@@ -109,7 +114,7 @@ pub fn serve(configuration: Configuration, file: Option<&Path>) -> Result<ExitCo
 fn serve_on<K: Kernel + Send + 'static>(
     kernel: impl Fn() -> io::Result<K>,
     name: &'static str,
-    (configuration, file): (Configuration, Option<&Path>),
+    (configuration, file, signals): (Configuration, Option<&Path>, Signals),
 ) -> Result<ExitCode, DaemonError> {
     descriptors::report(&configuration);
     for remark in exposure::checks_as_root(&configuration) {
@@ -117,7 +122,7 @@ fn serve_on<K: Kernel + Send + 'static>(
     }
     let loops = EventLoops::new(&configuration, kernel, None)
         .map_err(|error| DaemonError::System("the event loop cannot be made", error))?;
-    let (mut shard_threads, ready, log) = prepare((configuration, file), name, loops)?;
+    let (mut shard_threads, ready, log) = prepare((configuration, file, signals), name, loops)?;
     shard_threads.start();
     announce(&ready);
     let result = shard_threads
@@ -157,7 +162,7 @@ struct Ready {
 
 /// Prepares everything except running the loops.
 fn prepare<K: Kernel + Send + 'static>(
-    (configuration, file): (Configuration, Option<&Path>),
+    (configuration, file, signals): (Configuration, Option<&Path>, Signals),
     name: &'static str,
     loops: EventLoops<K>,
 ) -> Result<(ShardThreads<K>, Ready, Option<AccessLog>), DaemonError> {
@@ -199,7 +204,7 @@ fn prepare<K: Kernel + Send + 'static>(
     let reload = reloader.map(|reloader| reloader.start()).transpose();
     let reload =
         reload.map_err(|error| DaemonError::System("a thread cannot be started", error))?;
-    watch_signals(fleet, log.clone(), reload)?;
+    watch_signals(signals, fleet, log.clone(), reload)?;
     let ready = Ready { listeners: addresses, admin, event: name, shards: count, _files: files };
     Ok((shard_threads, ready, log))
 }
@@ -253,14 +258,16 @@ fn ordered(reloader: &Arc<Reloader>) -> control::Reload {
 }
 
 fn watch_signals(
+    mut signals: Signals,
     fleet: Arc<Fleet>,
     log: Option<AccessLog>,
     reload: Option<impl Fn() + Send + 'static>,
 ) -> Result<(), DaemonError> {
-    let hangup = (log.is_some() || reload.is_some()).then_some(SIGHUP);
-    let watched = [SIGTERM, SIGINT].into_iter().chain(hangup);
-    let mut signals = signal_hook::iterator::Signals::new(watched)
-        .map_err(|error| DaemonError::System("signals cannot be watched", error))?;
+    for signal in [SIGTERM, SIGINT] {
+        signals
+            .add_signal(signal)
+            .map_err(|error| DaemonError::System("signals cannot be watched", error))?;
+    }
     let watch = move || {
         for signal in signals.forever() {
             if signal == SIGHUP {

@@ -1,8 +1,9 @@
 //! Reloads while programs serve, by signal and by command.
 
+use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rustix::process::Signal;
@@ -99,6 +100,34 @@ fn a_hangup_opens_the_log_anew_and_reads_the_file_again() {
     until("it is said", || read_log(folder.path()).contains("were not taken over"));
     assert_eq!(client.ask("z"), "new z");
     assert!(daemon.stop().success());
+}
+
+#[test]
+fn a_signal_during_a_slow_start_is_a_reload_after_it() {
+    let folder = folder();
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    // The daemon waits for this database before it is ready.
+    let database = format!(
+        "{}[pool.rows]\ndatabase = \"postgres://u@{}/d\"\n\
+         insert = {{ table = \"t\", columns = [\"a\"] }}\n",
+        says("old", ""),
+        server.local_addr().unwrap()
+    );
+    let file = folder.path().join("roadstead.toml");
+    std::fs::write(&file, database).unwrap();
+    let log = folder.path().join("start.log");
+    let mut command = Command::new(BINARY);
+    command.arg("serve").arg(&file).stderr(std::fs::File::create(&log).unwrap());
+    let mut daemon = command.stdout(Stdio::null()).spawn().unwrap();
+    let (stream, _) = server.accept().unwrap();
+    std::fs::write(&file, "[pool").unwrap();
+    let process = rustix::process::Pid::from_child(&daemon);
+    rustix::process::kill_process(process, Signal::HUP).unwrap();
+    drop((stream, server));
+    let log = || std::fs::read_to_string(&log).unwrap();
+    until("it is carried out", || log().contains("were not taken over"));
+    rustix::process::kill_process(process, Signal::TERM).unwrap();
+    assert!(daemon.wait().unwrap().success());
 }
 
 #[test]
