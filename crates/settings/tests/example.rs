@@ -430,3 +430,22 @@ fn a_command_line_is_the_same_configuration_as_a_file() {
     );
     assert_eq!(from_flags(&flags).unwrap(), file);
 }
+
+#[test]
+fn retries_are_set_for_servers_and_programs_that_serve_http() {
+    for worker in ["servers = [\"127.0.0.1:1\"]", "program = [\"cat\"]\nframing = \"http\""] {
+        let read = read(&format!(
+            "[listener.main]\nlisten = \":7000\"\npool = \"echo\"\nprotocol = \"http\"\n[pool.echo]\n{worker}\n\
+             retries = {{ tries = 5, budget = \"50%\", min_retries = 2 }}\n"
+        ));
+        let retries = read.pools[0].balancing.retries;
+        assert_eq!((retries.tries, retries.budget, retries.min_retries), (5, 50, 2));
+    }
+}
+
+#[test]
+fn a_number_of_shards_is_read() {
+    let pool = "[pool.echo]\nprogram = [\"cat\"]\n";
+    assert_eq!(read(pool).daemon.shards, Shards::Count(1));
+    assert_eq!(read(&format!("{pool}[daemon]\nshards = 64\n")).daemon.shards, Shards::Count(64));
+}
