@@ -20,18 +20,20 @@ fn read(name: &str) -> String {
 }
 
 fn contexts() -> HashMap<String, String> {
-    let text = read("contexts.txt");
-    let contexts = text.split("\n= ").skip(1).map(|context| {
-        let (name, file) = context.split_once('\n').expect("a context has a file");
-        (name.to_owned(), file.trim_end().to_owned())
-    });
-    contexts.collect()
+    let mut contexts: HashMap<String, String> = HashMap::new();
+    for context in read("contexts.txt").split("\n= ").skip(1) {
+        let (title, own) = context.split_once('\n').expect("a context has a title");
+        let (name, bases) = title.split_once(' ').unwrap_or((title, ""));
+        let mut file: String = bases.split_whitespace().map(|base| &*contexts[base]).collect();
+        file.extend(own.lines().filter(|line| !line.is_empty()).flat_map(|line| [line, "\n"]));
+        contexts.insert(name.to_owned(), file);
+    }
+    contexts
 }
 
 /// Returns the errors as they are written in the files of cases, and the case itself with its first error marked.
 fn found(context: &str, text: &str) -> (String, String) {
-    let file = format!("{context}{}{text}\n", if context.is_empty() { "" } else { "\n" });
-    let start = file.len() - text.len() - 1;
+    let (file, start) = (format!("{context}{text}\n"), context.len());
     let parsed = parse(&Source { name: "roadstead.toml".into(), text: file.clone() }, &|_| None);
     let (mut marked, mut said) = (text.to_owned(), String::new());
     let errors: Vec<_> = parsed.as_ref().err().into_iter().flat_map(Diagnostics::iter).collect();
@@ -156,7 +158,7 @@ fn http_requests_can_be_passed_to_a_pool_of_any_kind() {
     for from in kinds {
         for to in kinds {
             let text = format!(
-                "{http}\n[pool.echo]\nfallback = {{ pool = \"other\" }}\n{from}\n[pool.other]\n{to}\n"
+                "{http}[pool.echo]\nfallback = {{ pool = \"other\" }}\n{from}\n[pool.other]\n{to}\n"
             );
             let read = parse(&Source { name: "roadstead.toml".into(), text }, &|_| None);
             assert!(read.is_ok(), "{from} to {to}: {read:?}");
