@@ -21,6 +21,7 @@ impl OwnerKey {
 
 /// Why a stream ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Reason {
     /// Both directions ended, or `finish` completed.
     Clean,
@@ -108,6 +109,7 @@ pub struct StreamLimits {
 
 /// How long, and how slowly, a peer has been accepting output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OutputWait {
     /// How long output has waited without interruption because the kernel had no room for it. If acknowledged bytes
     /// count: the time since the kernel was first asked for them.

@@ -154,6 +154,7 @@ causes! {
 /// The stage that a request had reached when it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum Phase {
     /// The request was being received.
     Receive,

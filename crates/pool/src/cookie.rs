@@ -38,6 +38,7 @@ pub enum CookieValue {
 
 /// Why a value names no worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CookieFault {
     /// The value was not made by this daemon.
     Foreign,

@@ -81,6 +81,7 @@ impl Default for HealthSettings {
 
 /// The health state of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HealthState {
     /// The worker receives requests.
     Up,
@@ -104,6 +105,7 @@ impl HealthState {
 
 /// What last changed the health state of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HealthCause {
     /// The worker is new, or its state was taken over from before a restart or reload.
     Start,
@@ -136,6 +138,7 @@ impl HealthCause {
 
 /// A change of the health state of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HealthChange {
     /// The worker.
     pub index: WorkerIndex,

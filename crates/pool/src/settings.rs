@@ -152,6 +152,7 @@ impl Default for QueueLimits {
 
 /// How the next worker is chosen among the free ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Schedule {
     /// In turn. If the weights differ or workers have a slow start, in proportion to the weights.
     RoundRobin,
@@ -233,6 +234,7 @@ pub struct Sticky {
 
 /// What happens to a client whose worker is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Gone {
     /// The client is bound to another worker.
     Reschedule,

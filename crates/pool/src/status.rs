@@ -71,6 +71,7 @@ impl Room {
 
 /// A worker, or a named worker that is not running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WorkerView<'a> {
     /// The index of the worker.
     pub index: WorkerIndex,
@@ -142,6 +143,7 @@ pub struct Counts {
 /// The figures of a pool that are published as metrics. Each has the meaning of the same field of [`Status`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each field is documented at `Status`")]
+#[non_exhaustive]
 pub struct Gauges {
     pub queued: u32,
     pub queued_bytes: usize,

@@ -38,6 +38,7 @@ pub enum Decided {
 
 /// One decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Decision {
     /// The request.
     pub id: u64,

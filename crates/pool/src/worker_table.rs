@@ -17,6 +17,7 @@ use exchange::WorkerId;
 
 /// The state that an operator has set for a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AdminState {
     /// No restriction.
     #[default]
@@ -41,6 +42,7 @@ impl AdminState {
 
 /// An operator's command for one worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Control {
     /// Replaces the declared weight; `None` restores the declared one.
     Weight(Option<u32>),

@@ -26,6 +26,7 @@ mod head;
 
 /// How a stream continues after a frame over the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OversizePolicy {
     /// The frame is reported and skipped, and the next frame is read.
     Skip,

@@ -53,6 +53,7 @@ impl Width {
 
 /// How frames are delimited in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Framing {
     /// One frame per line.
     Lines,
@@ -137,6 +138,7 @@ pub(crate) const NETSTRING_DIGITS_MAX: usize = 19;
 
 /// Why a framing cannot carry a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Unframable {
     /// The body contains a line feed, which would end the frame.
     LineFeed,
@@ -170,6 +172,7 @@ impl std::error::Error for Unframable {}
 
 /// The bytes before and after a body. With an envelope, the body itself need not be copied.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Envelope {
     head: [u8; Self::HEAD],
     head_length: usize,

@@ -27,6 +27,7 @@ impl Eligibility {
 
 /// Why a worker was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Choice {
     /// The schedule chose it among the workers with a free slot.
     Scheduled,

@@ -288,6 +288,7 @@ impl Naive {
             match control {
                 Control::Weight(weight) => known.weight_set = weight,
                 Control::AdminState(admin_state) => known.admin_state = admin_state,
+                other => unreachable!("the model does not have {other:?}"),
             }
             assert!(self.pool.handle_control(self.now, name, control));
             self.follow();

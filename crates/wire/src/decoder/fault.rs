@@ -8,6 +8,7 @@ const _: () = assert!(HEAD_MAX == 4096, "the text of `Fault::Head` says it");
 
 /// An error in a stream. The sender of the stream caused it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Fault {
     /// A frame is over the limit, and such frames end the stream.
     TooLong,

@@ -35,6 +35,7 @@ const HOP_BY_HOP: NameSet = NameSet::of(&[
 ]);
 /// The fields that describe the client to the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Forwarded {
     /// None. Such fields from the client are removed.
     #[default]

@@ -13,6 +13,7 @@ macro_rules! refusals {
         /// Why a message is rejected. The sender caused it, and the following bytes are not read.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
+        #[non_exhaustive]
         pub enum Refusal {
             $(#[doc = $text] $name),+
         }

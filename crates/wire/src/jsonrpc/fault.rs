@@ -4,6 +4,7 @@ use std::fmt;
 
 /// The error in a frame. The sender of the frame caused it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Fault {
     /// The frame is not JSON in UTF-8, or is more than one value. Contains the position.
     Syntax(usize),

@@ -174,6 +174,7 @@ const REPORTS: [&str; 2] = ["notifications/progress", "$/progress"];
 
 /// The protocol on top of JSON-RPC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Dialect {
     /// The Model Context Protocol.
     Mcp,
