@@ -216,6 +216,26 @@ const OPTIONS: &[Advice] = &[
     ),
 ];
 
+/// Options that were removed: the table, the option, and what to do instead.
+const REMOVED: &[(&str, &str, &str)] = &[
+    ("listener", "reuse_address", "remove it: addresses are always reused"),
+    (
+        "workers",
+        "preset",
+        "write `min`, `max`, `spare` and `grow_above`; see docs/design/elastic.md",
+    ),
+    ("queue", "priority_step", "remove it: one level of priority is worth 1s of waiting"),
+    ("health_check", "eject_max", "remove it: a worker is ejected for at most 5m"),
+];
+
+/// Returns what to do instead of an option that was removed, in the table of this title.
+pub(crate) fn removed(title: &str, name: &str) -> Option<&'static str> {
+    let title = title.trim_matches(['`', '[', ']']);
+    let table = title.split('.').next().unwrap_or(title);
+    let found = REMOVED.iter().find(|(of, option, _)| *of == table && *option == name);
+    found.map(|(_, _, advice)| *advice)
+}
+
 /// Returns advice for an option that has another name here, or does not exist.
 pub(crate) fn option(scope: Scope, written: &str) -> Option<&'static str> {
     let written = written.to_ascii_lowercase().replace('-', "_");

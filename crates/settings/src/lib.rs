@@ -47,7 +47,6 @@ mod quantities;
 mod reference;
 mod reload;
 mod remarks;
-mod renamed;
 mod secrets;
 mod shown;
 mod source;

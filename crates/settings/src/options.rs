@@ -11,5 +11,5 @@ pub(crate) use declare::{change, default, filled, option_name, options, part, wo
 pub(crate) use found::{Found, Group, Options, Setting, Value, read_as, settings};
 pub(crate) use shape::{
     Default, Kind, Opt, Reload, Section, Shorthand, Shows, Word, WorkerKind, find, find_for,
-    joined, length,
+    formerly, joined, length,
 };

@@ -171,6 +171,39 @@ mod tests {
     }
 
     #[test]
+    fn an_option_under_a_former_name_is_named_as_today() {
+        let check = |options: &'static [Opt], header: &str, option: &'static Opt| {
+            for old in option.former {
+                assert!(find(options, old).is_none(), "`{old}` is still an option");
+                let text = format!("{header}\n{old} = 1\n");
+                let errors = parse(&Source { name: String::new(), text }, &|_| None).unwrap_err();
+                let error = errors.iter().find(|error| error.word == *old).unwrap();
+                let expected = format!("write `{}` instead of `{old}`", option.name);
+                assert_eq!(error.suggestion, Some(expected), "{errors}");
+            }
+        };
+        let mut count = 0;
+        for section in SECTIONS {
+            let path =
+                if section.named { format!("{}.a", section.name) } else { section.name.into() };
+            for option in section.options {
+                check(section.options, &format!("[{path}]"), option);
+                count += option.former.len();
+                let (open, close) = match option.kind {
+                    Kind::List(..) => ("[[", "]]"),
+                    _ => ("[", "]"),
+                };
+                for inner in option.inner() {
+                    let header = format!("{open}{path}.{}{close}", option.name);
+                    check(option.inner(), &header, inner);
+                    count += inner.former.len();
+                }
+            }
+        }
+        assert!(count > 50, "{count}");
+    }
+
+    #[test]
     fn counts_fit_the_model() {
         each_option(|_, option| {
             if let Kind::Count { min, max } = option.kind {

@@ -19,7 +19,6 @@ use crate::foreign::{self, Scope};
 use crate::model::{Framing, Protocol};
 use crate::nearest::nearest;
 use crate::options::{self, Default, Found, Group, Kind, Opt, Shorthand, Value, WorkerKind};
-use crate::renamed::{self, Replacement};
 use crate::table::{self, INCLUDE, KindTable, SECTIONS};
 use crate::tree::{Entry, Raw, Table};
 use crate::values;
@@ -396,18 +395,13 @@ impl Walk<'_> {
         };
         let names: Vec<&'static str> =
             options.iter().filter(applies).map(|option| option.name).collect();
-        match renamed::option(&place.title, &entry.key) {
-            Some(Replacement::Name(new)) => {
-                let suggestion = format!("write `{new}` instead of `{}`", entry.key);
-                self.faults
-                    .push(fault.expected(format!("it is called `{new}`")).suggestion(suggestion));
-                return names.into_iter().find(|name| *name == new);
-            }
-            Some(Replacement::Removed(advice)) => {
-                self.faults.push(fault.expected("this option was removed").suggestion(advice));
-                return None;
-            }
-            None => {}
+        if let Some(Opt { name: new, .. }) = options::formerly(options, &entry.key) {
+            self.faults.push(renamed(fault, &entry.key, new));
+            return names.into_iter().find(|name| name == new);
+        }
+        if let Some(advice) = foreign::removed(&place.title, &entry.key) {
+            self.faults.push(fault.expected("this option was removed").suggestion(advice));
+            return None;
         }
         if let Some(advice) = foreign::option(Scope::of(&place.title), &entry.key) {
             self.faults.push(fault.expected("unknown option").suggestion(advice));
@@ -440,11 +434,9 @@ impl Walk<'_> {
     ) {
         let message = format!("{} has no option `{}`", place.title, shown(&entry.key));
         let fault = Fault::at(entry.place.clone(), message);
-        if let Some(Replacement::Name(new)) = renamed::option(&place.title, &entry.key) {
+        if let Some(Opt { name: new, .. }) = options::formerly(options, &entry.key) {
             let new = new.rsplit('.').next().unwrap_or(new);
-            let suggestion = format!("write `{new}` instead of `{}`", entry.key);
-            self.faults
-                .push(fault.expected(format!("it is called `{new}`")).suggestion(suggestion));
+            self.faults.push(renamed(fault, &entry.key, new));
             return;
         }
         let names = kind.names(options);
@@ -499,6 +491,11 @@ impl Walk<'_> {
             None => fault.suggestion("begin with a section like `[listener.main]`"),
         });
     }
+}
+
+fn renamed(fault: Fault, old: &str, new: &str) -> Fault {
+    let suggestion = format!("write `{new}` instead of `{old}`");
+    fault.expected(format!("it is called `{new}`")).suggestion(suggestion)
 }
 
 /// Sets the limits of JSON-RPC messages that are not set in the file. MCP and LSP messages contain whole files.

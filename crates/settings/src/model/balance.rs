@@ -18,19 +18,19 @@ options! {
         /// Session affinity: binds each client to the worker that served its first request.
         sticky: Option<Sticky> as table, reload(ONE_PLACE);
         /// Active and passive health checks of the workers; `"off"`: none.
-        health_check: HealthCheck as table_or_off = inner;
+        health_check: HealthCheck as table_or_off = inner, former(&["health"]);
         /// The fallback response. It replaces a rejection when the pool is over its limits, no worker can serve, a
         /// request waited too long, or an operator turned the fallback on.
-        fallback: Option<Fallback> as table, reload(Reload::RestartIf("it names another pool, and there are several shards"));
+        fallback: Option<Fallback> as table, reload(Reload::RestartIf("it names another pool, and there are several shards")), former(&["sorry"]);
         /// Maximum number of concurrent requests of all workers of the pool together.
-        concurrent_max("max_concurrent"): Option<u32> as count(1, 1_000_000), reload(ONE_PLACE);
+        concurrent_max("max_concurrent"): Option<u32> as count(1, 1_000_000), reload(ONE_PLACE), former(&["slots_max"]);
         /// Time in which a new worker reaches its full share, for balance methods with weights.
         slow_start: Duration as time_or_off = "off";
         /// How often a request is sent to another worker after a server, or a program that serves HTTP, received it and
         /// did not answer. Applies only to requests that may be repeated.
         retries: Retries as table = inner;
         /// Number of recent decisions that are kept for `roadstead ctl why`.
-        trace_max: u32 as count_or_off(1, 1_000_000) = "256";
+        trace_max: u32 as count_or_off(1, 1_000_000) = "256", former(&["decisions"]);
         /// The key by which requests share a pool evenly. `None`: first come, first served.
         fair: Option<Key> => fair {};
         /// The key that holds the priority of a request.
@@ -50,7 +50,7 @@ options! {
     pub(crate) struct QueueOptions of Any reload Live {
         /// Maximum time that requests wait while workers run but none is eligible, and that bound clients wait for
         /// their server.
-        hold_timeout: Duration as time_or_off = "off";
+        hold_timeout: Duration as time_or_off = "off", former(&["hold"]);
         /// Key for fair queueing. Requests with the same key value form a group, and the groups take turns, so a client
         /// with many requests does not delay others.
         fair: Option<Key> as key;
@@ -86,10 +86,10 @@ options! {
         /// Share of a retry that each request adds to the retry budget, up to `min_retries`: the maximum share of
         /// retries in all requests over a long time. It prevents retries from multiplying the load of unhealthy
         /// servers.
-        budget: u32 as percent = "10%";
+        budget: u32 as percent = "10%", former(&["share"]);
         /// Size of the retry budget: the number of retries that are allowed at one moment, on each shard. If a server
         /// ends with more requests in flight, the others get 502.
-        min_retries: u32 as count(1, 1_000_000) = "20";
+        min_retries: u32 as count(1, 1_000_000) = "20", former(&["reserve"]);
         /// On which failures a request is retried: `connect` (no connection), `reset` (the connection ended before
         /// the response), `timeout` (`response_timeout` passed before the response), `invalid` (not an HTTP response), and
         /// statuses of responses from 400 to 599, like `503` or `502..504`. Without it: `connect`, `reset` and
@@ -118,7 +118,7 @@ options! {
         entries: u32 as count(1, 10_000_000) = "100000";
         /// Whether a client whose worker is gone is bound to another worker. With `false` its requests are rejected as
         /// `gone`.
-        redispatch: bool as switch = "true";
+        redispatch: bool as switch = "true", former(&["gone"]);
     }
 }
 
@@ -219,22 +219,22 @@ options! {
             all: Check;
         };
         /// Number of consecutive failed requests after which a worker is ejected.
-        fails_max("max_fails"): u32 as count_or_off(1, 1_000_000) = "off";
+        fails_max("max_fails"): u32 as count_or_off(1, 1_000_000) = "off", former(&["errors"]);
         /// The share of failed requests at which a worker is ejected. `None`: only consecutive failures count.
         fail_rate: Option<FailRate> => fail_rate {
             all: FailRate;
         };
         /// A request that takes longer than this counts as failed.
-        unhealthy_latency: Option<Duration> as time;
+        unhealthy_latency: Option<Duration> as time, former(&["slow"]);
         /// The inclusive range of response statuses that count as failed.
         unhealthy_status: Option<(u16, u16)> => unhealthy_status {
             /// Response statuses that count as failed, as a range or a single status, like `500..599`. Without it, no
             /// status counts.
-            unhealthy_status: Option<Statuses> as name;
+            unhealthy_status: Option<Statuses> as name, former(&["failing"]);
         };
         /// How long a worker is ejected the first time. The time doubles if the worker fails again soon after, up to 5
         /// min.
-        fail_duration: Duration as time = "10s";
+        fail_duration: Duration as time = "10s", former(&["eject"]);
     }
 }
 

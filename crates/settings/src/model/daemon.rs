@@ -12,7 +12,7 @@ options! {
     #[derive(Clone, Debug, PartialEq)]
     pub struct Daemon of Any reload Live {
         /// Maximum duration of a drain. When it expires, the remaining requests are ended.
-        drain_timeout: Duration as time_or_zero = "30s";
+        drain_timeout: Duration as time_or_zero = "30s", former(&["drain"]);
         /// How long an HTTP connection without a request stays open during a drain, counted from its last activity. A
         /// request that arrives in this time is served with `Connection: close`.
         drain_keepalive_timeout: Duration as time_or_zero = "1s";

@@ -24,7 +24,7 @@ options! {
         /// and no other user may be able to change a symbolic link in its path.
         tls_ca: Option<PathBuf> as name;
         /// Maximum time to connect to a server and to prepare the statements.
-        connect_timeout: Duration as time = "5s";
+        connect_timeout: Duration as time = "5s", former(&["connect", "connect_wait"]);
         /// The action for a request.
         action: Action => action {
             /// Inserts each request as a row. Set exactly one of `insert`, `statement` and `query`.
@@ -38,7 +38,7 @@ options! {
         /// Statement that creates the table at startup if it is missing.
         create: Option<String> as name;
         /// How a request is parsed into named values.
-        input_format: InputFormat as word = "json";
+        input_format: InputFormat as word = "json", former(&["record"]);
         /// Reply after the commit, one line. `{name}` is replaced by a value of the record or by a column that the
         /// `statement` returns, `{rows}` by the number of rows that were stored or changed, `{{` and `}}` by single
         /// braces.
@@ -52,22 +52,22 @@ options! {
             unknown_fields: Option<UnknownFields> as word;
         };
         /// What a commit waits for.
-        durability: Durability as word = "full";
+        durability: Durability as word = "full", former(&["sync"]);
         /// Maximum time to wait for a lock that another process holds.
-        lock_timeout: Duration as time_or_zero = "5s";
+        lock_timeout: Duration as time_or_zero = "5s", former(&["lock_wait"]);
         /// How long a row that a server is known not to have stored is retried, from the first failure or, for a row
         /// that is received later, from its receipt. This applies to the batches that workers have taken: a row in the
         /// queue waits for `queue.timeout`. To survive an outage of N seconds, set both to more than N, and
         /// `response_timeout` to more than `retry_timeout` plus `lock_timeout`. If only some rows fail, because of a
         /// trigger or the server of a foreign table for example, these rows are retried for at most one second.
-        retry_timeout: Duration as time_or_off = "10s";
+        retry_timeout: Duration as time_or_off = "10s", former(&["retry"]);
         /// Whether rows whose COMMIT was lost are sent again if their `key` prevents a second insert. Set `false` if
         /// rows are deleted from the table or moved, as from a queue: a row that was stored and then deleted would be
         /// stored again. With `false` such rows end as `commit` (unknown).
         resend: bool as switch = "true";
         /// Table for rows that the database does not accept, and for requests that are not records. It is created if it
         /// is missing. Each pool needs its own table.
-        dead_letter_table: Option<String> as name;
+        dead_letter_table: Option<String> as name, former(&["dead"]);
         /// Whether the log contains the details of errors (DETAIL, HINT and CONTEXT of PostgreSQL, the whole message of
         /// MySQL). They may show values of other columns and rows. Clients get the primary message and the code in any
         /// case; `dead_letter_table` always contains the details.
@@ -119,14 +119,14 @@ options! {
         /// Statement that reads, prepared once, with `:name` parameters. Its rows are the reply.
         sql("query"): String as name;
         /// Format of the rows of a reply.
-        output_format: OutputFormat as word = "json";
+        output_format: OutputFormat as word = "json", former(&["rows"]);
         /// Maximum number of rows in the reply to a query. A query with more rows is rejected.
         rows_max: u32 as count(1, 10_000_000) = "10000";
         /// The maximum size of one reply, in bytes.
         reply_max: usize => reply_max {};
         /// Path at which an HTTP listener answers the query, like `/hits/{id}`. A segment in braces is a parameter, as
         /// the parameters after the `?` are. Default: every path.
-        http_path: Option<String> as path;
+        http_path: Option<String> as path, former(&["path"]);
     }
 }
 
@@ -241,6 +241,6 @@ options! {
         /// Maximum size of the request bodies in a batch, in bytes.
         bytes: usize as size(1, 256 * MIB) = "1MiB";
         /// Maximum time that a batch that is not full waits for more requests.
-        timeout: Duration as time_or_zero = "0s";
+        timeout: Duration as time_or_zero = "0s", former(&["wait"]);
     }
 }

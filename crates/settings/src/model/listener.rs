@@ -48,15 +48,15 @@ options! {
         /// Maximum time without a request.
         idle_timeout: Duration => idle_timeout {
             /// A client that sends nothing and waits for no reply is closed after this time. Default with `http`: 75s.
-            idle_timeout: Duration as time_or_off = "10m";
+            idle_timeout: Duration as time_or_off = "10m", former(&["idle"]);
         };
         /// Maximum time from the connection of a client to the first byte of its first request. Then the connection is
         /// closed.
         first_request_timeout: Duration as time_or_off = "10s";
         /// Maximum time to receive a whole request, from its first byte.
-        request_read_timeout: Duration as time_or_off = "10s";
+        request_read_timeout: Duration as time_or_off = "10s", former(&["read"]);
         /// A client that reads none of its output for this time is closed.
-        send_timeout: Duration as time_or_off = "30s";
+        send_timeout: Duration as time_or_off = "30s", former(&["write_stall"]);
         /// Minimum number of bytes per second that a client must read while output waits for it, measured over each
         /// `send_timeout`.
         send_rate_min: usize as size_or_off(1, GIB) = "512B";
@@ -70,7 +70,7 @@ options! {
         backlog: u32 as count(1, 65_535) = "4096", reload(Reload::Restart);
         /// TCP keepalive: after this time without traffic the kernel probes the client, and the connection is closed if
         /// there is no answer within as long again.
-        tcp_keepalive_interval: Duration as time_or_off = "2m", reload(Reload::Restart);
+        tcp_keepalive_interval: Duration as time_or_off = "2m", reload(Reload::Restart), former(&["tcp_keepalive"]);
     }
 }
 
@@ -109,7 +109,7 @@ options! {
         /// `request_read_timeout`.
         body_rate_min: usize as size_or_off(1, GIB) = "240B";
         /// With `http`: a tunnel in which neither side sends anything for this time is closed.
-        tunnel_timeout: Duration as time_or_off = "1h";
+        tunnel_timeout: Duration as time_or_off = "1h", former(&["tunnel_idle"]);
         /// With `http`: header fields that pass the address of the client to a server.
         forwarded: Forwarded as word = "x-forwarded";
         /// The name in the `Via` fields that are added. `None`: no field is added.

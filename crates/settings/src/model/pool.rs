@@ -21,12 +21,12 @@ options! {
         queue: Queue as table = inner;
         /// Balance method: which free worker receives the next request. Threads of handlers are woken in a fixed order,
         /// so that few of them stay warm.
-        balance: BalanceMethod as word = (handler "first", other "round-robin");
+        balance: BalanceMethod as word = (handler "first", other "round-robin"), former(&["schedule"]);
         /// Balancing, session affinity, health checks, the queue and the fallback.
         balancing: Balancing;
         /// Maximum time for a response. For programs and databases the whole response: a program that takes longer is
         /// killed. For servers until the first byte of the response.
-        response_timeout: Duration as time = "30s";
+        response_timeout: Duration as time = "30s", former(&["deadline"]);
         /// Which requests may be sent to another worker after a server or program received them and ended, or sent an
         /// invalid reply. `retries` limits the number of attempts.
         idempotent: Idempotent as word = "methods";
@@ -178,7 +178,7 @@ options! {
         /// Number of free workers that are kept in addition to the busy ones, up to `max`.
         spare: u32 as count(0, 10_000) = "0";
         /// A worker beyond `min` and `spare` that has been idle for this time is ended.
-        idle_timeout: Duration as time = "30s";
+        idle_timeout: Duration as time = "30s", former(&["idle"]);
         /// Another worker is started when a request has waited for this time.
         grow_after: Duration as time_or_zero = "10ms";
         /// Workers are started immediately when more requests than this wait. Without it, only `grow_after` applies.
@@ -192,13 +192,13 @@ options! {
     pub struct Queue of Any reload Live {
         /// Maximum number of requests in the queue. At three quarters of it, clients of lines and other frames are
         /// paused, unless the pool has a `fallback`. At the limit, other requests are rejected (`full`).
-        requests_max("max_requests"): u32 as count(1, 10_000_000) = "10000";
+        requests_max("max_requests"): u32 as count(1, 10_000_000) = "10000", former(&["length"]);
         /// Maximum number of bytes of memory that the queued requests hold. Clients are paused as with `max_requests`.
-        bytes_max("max_bytes"): usize as size(1, 64 * GIB) = "64MiB";
+        bytes_max("max_bytes"): usize as size(1, 64 * GIB) = "64MiB", former(&["bytes"]);
         /// Maximum time in the queue. A request that waits longer is rejected.
         timeout: Duration => timeout {
             /// Maximum time in the queue. A request that waits longer is rejected.
-            timeout: Duration as time = "5s";
+            timeout: Duration as time = "5s", former(&["wait"]);
             waiting: QueueOptions;
         };
     }

@@ -55,9 +55,9 @@ options! {
         /// name. Variables that the configuration names as `env:NAME` are not inherited otherwise.
         env: Vec<(String, String)> as variables;
         /// Maximum time for a program to end after its input was closed, and again after TERM.
-        stop_timeout: Duration as time_or_zero = "2s", reload(Reload::Live);
+        stop_timeout: Duration as time_or_zero = "2s", reload(Reload::Live), former(&["grace"]);
         /// A program that ran for less than this time counts towards the crash loop.
-        min_uptime: Duration as time_or_zero = "1s", reload(Reload::Live);
+        min_uptime: Duration as time_or_zero = "1s", reload(Reload::Live), former(&["settle"]);
         /// How the program is connected.
         wiring: Wiring;
         /// The restrictions of the program.
@@ -66,18 +66,18 @@ options! {
         /// connections there.
         socket: HttpSocket as word = "inherited";
         /// What a client receives about a program that ended during its request. The log contains everything.
-        exit_message: ExitMessage as word = "auto";
+        exit_message: ExitMessage as word = "auto", former(&["last_words"]);
         /// How the program reports that it is ready for requests.
         ready: Ready as word = "start";
         /// Maximum time until a program is ready. Then it is killed, and another one is started.
         start_timeout: Duration as time = "30s", reload(Reload::Live);
         /// Maximum time until the first byte of a reply. `response_timeout` applies in any case.
-        first_byte_timeout: Duration as time_or_off = "off";
+        first_byte_timeout: Duration as time_or_off = "off", former(&["first_byte"]);
         /// A request that takes longer than this is logged as slow, and continues.
-        slowlog_timeout: Duration as time_or_off = "off";
+        slowlog_timeout: Duration as time_or_off = "off", former(&["slow"]);
         /// Maximum time in which a program reads nothing of a request that waits for it. `response_timeout` applies in any
         /// case.
-        send_timeout: Duration as time_or_off = "off";
+        send_timeout: Duration as time_or_off = "off", former(&["write_stall"]);
         /// When a healthy program is replaced. This happens between requests, and only when its replacement is ready.
         recycle: Recycle as table = inner, reload(Reload::Live);
     }
@@ -162,7 +162,7 @@ options! {
         limits: Limits as table = inner;
         /// Processors on which the program runs: `any`, `near` (the processor of the event loop, to which the loop is
         /// then pinned), `spread` (each program on another processor), or a list.
-        cpu_affinity: Processors as processors = "any";
+        cpu_affinity: Processors as processors = "any", former(&["cpu"]);
         /// Nice value of the program relative to the daemon; a higher value means a lower priority.
         nice: u32 as count(0, 19) = "0";
         /// Where the control group of the program is created: `auto` (in the control group of the daemon, if that was
@@ -185,7 +185,7 @@ options! {
         /// Maximum number of bytes of address space. Node, Go and Java reserve far more than they use.
         address_space: Option<u64> as size(1, 512 * GIB);
         /// Maximum processor time.
-        cpu_time: Option<Duration> as seconds;
+        cpu_time: Option<Duration> as seconds, former(&["cpu"]);
         /// Maximum size of a core file, in bytes; 0: no core file.
         core: Option<u64> as size(0, 512 * GIB);
         /// Maximum size of a file that it writes, in bytes.
@@ -336,7 +336,7 @@ options! {
         /// Frame that ends the reply. It belongs to the reply.
         until: Option<String> as text;
         /// Time without output after which the reply has ended.
-        idle_timeout: Option<Duration> as time;
+        idle_timeout: Option<Duration> as time, former(&["gap"]);
     }
 }
 
@@ -367,12 +367,12 @@ options! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Recycle of Any reload Live {
         /// Number of requests after which a worker is replaced.
-        requests_max("max_requests"): Option<u64> as count(1, 4_000_000_000);
+        requests_max("max_requests"): Option<u64> as count(1, 4_000_000_000), former(&["requests"]);
         /// Age at which a worker is replaced.
-        age_max("max_age"): Option<Duration> as days;
+        age_max("max_age"): Option<Duration> as days, former(&["age"]);
         /// Bytes of memory above which a worker is replaced. The memory is measured after a reply, at most once per
         /// second.
-        memory_max("max_memory"): Option<u64> as size(1, 512 * GIB);
+        memory_max("max_memory"): Option<u64> as size(1, 512 * GIB), former(&["memory"]);
         /// Maximum random reduction of each of these limits for one program, so that not all are replaced together.
         jitter: u32 as percent = "15%";
         /// Maximum share of the programs of the pool that are replaced at the same time; at least one.

@@ -126,7 +126,7 @@ options! {
         /// In place of a pool: redirects the client.
         redirect: Option<RedirectRows> as table;
         /// In place of a pool: answers with a fixed response.
-        respond: Option<RespondRows> as table;
+        respond: Option<RespondRows> as table, former(&["fixed"]);
         /// Whether requests may upgrade to another protocol. Default: the value of the listener.
         allow_upgrade: Option<bool> as switch;
         /// Changes to the head of requests, after the changes of the listener.

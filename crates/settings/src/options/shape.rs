@@ -34,6 +34,8 @@ pub(crate) struct Opt {
     pub(crate) reload: Reload,
     /// What to use instead, in a pool that the option does not belong to.
     pub(crate) instead: Option<&'static str>,
+    /// Former names. An error names the option under its name of today.
+    pub(crate) former: &'static [&'static str],
 }
 
 impl Opt {
@@ -49,6 +51,11 @@ impl Opt {
 
     pub(crate) const fn instead(mut self, instead: &'static str) -> Self {
         self.instead = Some(instead);
+        self
+    }
+
+    pub(crate) const fn former(mut self, former: &'static [&'static str]) -> Self {
+        self.former = former;
         self
     }
 
@@ -224,6 +231,11 @@ pub(crate) fn find(options: &'static [Opt], name: &str) -> Option<&'static Opt> 
     options.iter().find(|option| option.name == name)
 }
 
+/// Returns the option among `options` that had this name before.
+pub(crate) fn formerly(options: &'static [Opt], name: &str) -> Option<&'static Opt> {
+    options.iter().find(|option| option.former.contains(&name))
+}
+
 /// Joins the rows of several lists into one array at compile time.
 pub(crate) const fn joined<const N: usize>(parts: &[&[&[Opt]]]) -> [Opt; N] {
     const EMPTY: Opt = Opt {
@@ -234,6 +246,7 @@ pub(crate) const fn joined<const N: usize>(parts: &[&[&[Opt]]]) -> [Opt; N] {
         about: "",
         reload: Reload::Live,
         instead: None,
+        former: &[],
     };
     let mut all = [EMPTY; N];
     let (mut next, mut part) = (0, 0);
