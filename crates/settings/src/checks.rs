@@ -22,10 +22,9 @@ mod routes;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-use crate::fault::{Fault, Trust};
+use crate::fault::{Fault, Trust, reject};
 use crate::model::{Address, Protocol};
-use crate::options::WorkerKind;
-use crate::options::{Group, Value};
+use crate::options::{Group, Value, WorkerKind};
 use crate::walk::Section;
 
 pub use database_warnings::database_warnings;
@@ -64,22 +63,19 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
         health::check(pool, faults);
         frames::check_then_session(pool, &pools, faults);
         http::serving(pool, &pools, faults);
-        http::no_retries(pool, faults);
+        http::require_http(pool, faults);
         http::check_retry_on(pool, faults);
-        http::no_response_limits(pool, faults);
     }
     for section in sections {
         pool_names::check(&section.group, &pools, faults);
-        for name in ["fallback"] {
-            if let Some(group) = section.group.inner(name) {
-                pool_names::check(group, &pools, faults);
-            }
+        if let Some(fallback) = section.group.inner("fallback") {
+            pool_names::check(fallback, &pools, faults);
         }
     }
     for section in of("admin") {
         admin::check(section, faults);
     }
-    for section in sections.iter().filter(|section| section.kind.name == "access_log") {
+    for section in of("access_log") {
         access_log::check(section, faults);
     }
     for listener in listeners {
@@ -112,13 +108,11 @@ fn worker_kind(pool: &Section, faults: &mut Vec<Fault>) {
         ),
         [(one, first), (other, second), ..] => {
             let later = if first.start > second.start { first } else { second };
-            faults.push(
-                Fault::at(later.clone(), format!("{title} has both `{one}` and `{other}`"))
-                    .expected("a pool has one kind of worker")
-                    .suggestion(
-                        "make two pools of it; `then` hands a program's reply to the other",
-                    ),
-            );
+            reject! { faults;
+                Some(later.clone()) => format!("{title} has both `{one}` and `{other}`"),
+                    expected "a pool has one kind of worker",
+                    help "make two pools of it; `then` hands a program's reply to the other";
+            }
         }
         [_] => {}
     }
@@ -129,19 +123,18 @@ fn worker_counts(workers: &Group, faults: &mut Vec<Fault>) {
     let Some(max) = workers.number("max") else { return };
     for name in ["min", "spare"] {
         let Some(number) = workers.number(name) else { continue };
-        if number <= max {
-            continue;
-        }
         // A default is never above `max`: 1 and 0 are in every range.
-        let Some(place) = workers.place(name) else { continue };
-        let range = workers.place("max") == Some(place.clone());
-        let fault = Fault::at(place, format!("`{name}` = {number} is more than `max` = {max}"))
-            .expected(format!("expected at most {max}"));
-        faults.push(if range {
-            fault.suggestion(format!("write \"{max}..{number}\""))
-        } else {
-            fault.suggestion(format!("lower `{name}`, or raise `max` to {number}"))
-        });
+        let is_range = workers.place("max") == workers.place(name);
+        let fix = match is_range {
+            true => format!("write \"{max}..{number}\""),
+            false => format!("lower `{name}`, or raise `max` to {number}"),
+        };
+        reject! { faults;
+            workers.place(name), if number > max
+                => format!("`{name}` = {number} is more than `max` = {max}"),
+                expected format!("expected at most {max}"),
+                help fix;
+        }
     }
 }
 
@@ -149,13 +142,8 @@ fn worker_counts(workers: &Group, faults: &mut Vec<Fault>) {
 fn cycles(pools: &[&Section], faults: &mut Vec<Fault>) {
     let index: HashMap<&str, usize> =
         pools.iter().enumerate().map(|(at, pool)| (pool.name.as_str(), at)).collect();
-    let next: Vec<Option<usize>> = pools
-        .iter()
-        .map(|pool| match pool.group.value("then") {
-            Some(Value::Text(name)) => index.get(name.as_str()).copied(),
-            _ => None,
-        })
-        .collect();
+    let next: Vec<Option<usize>> =
+        pools.iter().map(|pool| index.get(pool.group.text("then")?).copied()).collect();
     // Every pool has at most one `then`, so a search that marks the visited pools finds each cycle once.
     let mut walked_from = vec![None; pools.len()];
     for start in 0..pools.len() {
@@ -204,16 +192,15 @@ fn check_duplicate_addresses(sections: &[Section], faults: &mut Vec<Fault>) {
                 && (datagrams(other) == datagrams(section) || matches!(there, Address::Unix(_)))
         });
         if let Some((other, there)) = conflict {
-            let place = section.group.place("listen").expect("an address has no default");
             let owner = match other.kind.named {
                 true => format!("`[{}.{}]`", other.kind.name, other.name),
                 false => format!("`[{}]`", other.kind.name),
             };
-            faults.push(
-                Fault::at(place, format!("`{address}` is taken by {owner}"))
-                    .expected(format!("{owner} listens on `{there}`"))
-                    .suggestion("choose another port, or 0 to let the system choose"),
-            );
+            reject! { faults;
+                section.group.place("listen") => format!("`{address}` is taken by {owner}"),
+                    expected format!("{owner} listens on `{there}`"),
+                    help "choose another port, or 0 to let the system choose";
+            }
         }
         taken.push((section, address));
     }

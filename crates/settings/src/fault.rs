@@ -47,6 +47,12 @@ impl Fault {
         self
     }
 
+    /// Adds a suggested fix, if there is one.
+    pub(crate) fn suggested(mut self, suggestion: Option<String>) -> Self {
+        self.suggestion = suggestion;
+        self
+    }
+
     /// Changes all texts of the fault.
     pub(crate) fn reworded(&mut self, reword: impl Fn(&str) -> String) {
         self.message = reword(&self.message);
@@ -60,6 +66,22 @@ impl Fault {
         self
     }
 }
+
+/// Adds a fault at each place that exists if its condition holds: `PLACE, if CONDITION => MESSAGE, expected TEXT, help
+/// TEXT;`. Only the place and the message are required.
+macro_rules! reject {
+    ($faults:expr; $($place:expr $(, if $condition:expr)? => $message:expr
+        $(, expected $expected:expr)? $(, help $help:expr)?;)+) => {$(
+        if let Some(place) = $place $(&& $condition)? {
+            $faults.push(
+                $crate::fault::Fault::at(place, $message)
+                    $(.expected($expected))?
+                    $(.suggestion($help))?,
+            );
+        }
+    )+};
+}
+pub(crate) use reject;
 
 /// Returns the nearest position at or before `at` where a character begins.
 pub(crate) fn floor(text: &str, at: usize) -> usize {

@@ -10,6 +10,6 @@ mod shape;
 pub(crate) use declare::{change, default, filled, option_name, options, part, words};
 pub(crate) use found::{Found, Group, Options, Setting, Value, read_as, settings};
 pub(crate) use shape::{
-    Default, Kind, Opt, Reload, Section, Shorthand, Shows, Word, WorkerKind, find, find_for,
+    Default, Kind, Needs, Opt, Reload, Section, Shorthand, Shows, Word, WorkerKind, find, find_for,
     formerly, joined, length,
 };

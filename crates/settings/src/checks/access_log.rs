@@ -12,11 +12,9 @@ pub(super) fn check(section: &Section, faults: &mut Vec<Fault>) {
         ("format", group.text("format").and_then(|text| log_format(text, &mut Vec::new()).err())),
     ];
     for (name, bad) in bad {
-        let (Some(bad), Some(place)) = (bad, group.place(name)) else { continue };
-        let fault = Fault::at(place, format!("`{name}` {}", bad.why));
-        faults.push(match bad.suggestion {
-            Some(suggestion) => fault.suggestion(suggestion),
-            None => fault,
-        });
+        if let (Some(bad), Some(place)) = (bad, group.place(name)) {
+            let fault = Fault::at(place, format!("`{name}` {}", bad.why));
+            faults.push(fault.suggested(bad.suggestion));
+        }
     }
 }

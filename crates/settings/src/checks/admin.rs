@@ -1,6 +1,6 @@
 //! Rules between the options of the admin address.
 
-use crate::fault::Fault;
+use crate::fault::{Fault, reject};
 use crate::model::Address;
 use crate::options::Value;
 use crate::walk::Section;
@@ -9,43 +9,27 @@ use crate::walk::Section;
 pub(super) fn check(admin: &Section, faults: &mut Vec<Fault>) {
     let group = &admin.group;
     let Some(Value::Address(listen)) = group.value("listen") else { return };
-    if let (Address::Inherited(_), Some(place)) = (listen, group.place("listen")) {
-        faults.push(
-            Fault::at(place, "the admin address cannot be an inherited socket")
-                .expected("only listeners can use sockets that a service manager passes")
-                .suggestion("write an address such as \"127.0.0.1:7070\" or \"unix:/run/roadstead/admin.sock\""),
-        );
-        return;
+    let at = || group.place("listen");
+    reject! { faults;
+        at(), if matches!(listen, Address::Inherited(_))
+            => "the admin address cannot be an inherited socket",
+            expected "only listeners can use sockets that a service manager passes",
+            help "write an address such as \"127.0.0.1:7070\" or \"unix:/run/roadstead/admin.sock\"";
+        at(), if !matches!(listen, Address::Inherited(_)) && !listen.is_local() && group.find("token").is_none()
+            => format!("the admin address `{listen}` is not local and has no `token`"),
+            expected "anyone who can reach it could control the daemon",
+            help "add `token = \"env:ADMIN_TOKEN\"`, or listen on 127.0.0.1 or a Unix socket";
+        group.key("group"), if matches!(listen, Address::Internet(_))
+            => "`group` requires a Unix socket",
+            expected "the group of a client is known only on a Unix socket",
+            help "remove it, or write `listen = \"unix:/run/roadstead/admin.sock\"`";
     }
-    if let (false, None, Some(place)) =
-        (listen.is_local(), group.find("token"), group.place("listen"))
-    {
-        faults.push(
-            Fault::at(
-                place,
-                format!("the admin address `{listen}` is not local and has no `token`"),
-            )
-            .expected("anyone who can reach it could control the daemon")
-            .suggestion(
-                "add `token = \"env:ADMIN_TOKEN\"`, or listen on 127.0.0.1 or a Unix socket",
-            ),
-        );
-    }
-    if let (Address::Internet(_), Some(place)) = (listen, group.key("group")) {
-        faults.push(
-            Fault::at(place, "`group` requires a Unix socket")
-                .expected("the group of a client is known only on a Unix socket")
-                .suggestion("remove it, or write `listen = \"unix:/run/roadstead/admin.sock\"`"),
-        );
-    }
-    let hosts = group.texts("allowed_hosts");
-    for host in hosts.iter().filter(|host| !is_host(host)) {
-        let place = group.place("allowed_hosts").unwrap_or(0..0);
-        faults.push(
-            Fault::at(place, format!("`{host}` is not a host name"))
-                .expected("expected a name or an address, without a scheme or a port")
-                .suggestion("write `allowed_hosts = [\"admin.example.org\"]`"),
-        );
+    for host in group.texts("allowed_hosts").iter().filter(|host| !is_host(host)) {
+        reject! { faults;
+            group.place("allowed_hosts") => format!("`{host}` is not a host name"),
+                expected "expected a name or an address, without a scheme or a port",
+                help "write `allowed_hosts = [\"admin.example.org\"]`";
+        }
     }
 }
 

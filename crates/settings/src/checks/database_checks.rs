@@ -1,8 +1,8 @@
 //! Rules between the options of a database pool.
 
-use crate::fault::{Fault, Trust};
-use crate::model::{OnConflict, Order, Target};
-use crate::options::Value;
+use crate::fault::{Fault, Trust, reject};
+use crate::model::{Database, OnConflict, Order, Target};
+use crate::options::{Needs, Setting, Value};
 use crate::walk::Section;
 
 /// The actions for a request.
@@ -26,7 +26,7 @@ fn path(pool: &Section, faults: &mut Vec<Fault>) {
         return;
     };
     if pool.group.key("query").is_none() {
-        faults.push(Fault::at(place, "`http_path` requires a `query`").suggestion("remove it"));
+        reject! { faults; Some(place) => "`http_path` requires a `query`", help "remove it"; }
         return;
     }
     let plain = |text: &str| !text.contains(['{', '}', '?', '#', '%']) && text.is_ascii();
@@ -41,20 +41,18 @@ fn path(pool: &Section, faults: &mut Vec<Fault>) {
             Some(name) if !names.contains(&name) => names.push(name),
             None if plain(segment) => {}
             _ => {
-                let message = format!("`{segment}` is not a valid path segment, or occurs twice");
-                faults.push(
-                    Fault::at(place.clone(), message)
-                        .expected("expected plain text, or a name in braces")
-                        .suggestion("write it like `/hits/{id}`"),
-                );
+                reject! { faults;
+                    Some(place.clone())
+                        => format!("`{segment}` is not a valid path segment, or occurs twice"),
+                        expected "expected plain text, or a name in braces",
+                        help "write it like `/hits/{id}`";
+                }
             }
         }
     }
-    if !path.starts_with('/') {
-        faults.push(
-            Fault::at(place, format!("`{path}` does not begin with `/`"))
-                .suggestion(format!("write `/{path}`")),
-        );
+    reject! { faults;
+        Some(place), if !path.starts_with('/') => format!("`{path}` does not begin with `/`"),
+            help format!("write `/{path}`");
     }
 }
 
@@ -76,35 +74,28 @@ fn action(pool: &Section, faults: &mut Vec<Fault>) {
         return;
     };
     for (place, second) in rest {
-        faults.push(
-            Fault::at(place.clone(), format!("{title} has both `{first}` and `{second}`"))
-                .expected("a pool has one kind of statement")
-                .suggestion("remove one of the two"),
-        );
+        reject! { faults;
+            Some(place.clone()) => format!("{title} has both `{first}` and `{second}`"),
+                expected "a pool has one kind of statement",
+                help "remove one of the two";
+        }
     }
 }
 
 /// `on_conflict = "nothing"` requires a key, which must be among the columns.
 fn key(pool: &Section, faults: &mut Vec<Fault>) {
     let Some(insert) = pool.group.inner("insert") else { return };
-    let conflict = insert.place("on_conflict");
     let nothing = insert.is("on_conflict", OnConflict::Nothing);
-    let key = match insert.value("key") {
-        Some(Value::Texts(key)) => key.as_slice(),
-        _ => &[],
-    };
-    if let (true, true, Some(place)) = (nothing, key.is_empty(), conflict) {
-        faults.push(
-            Fault::at(place, "`on_conflict = \"nothing\"` needs a `key`")
-                .expected("only a conflict on this key is acknowledged")
-                .suggestion("add `key = [\"id\"]` with the columns of a unique key"),
-        );
+    let key = insert.texts("key");
+    reject! { faults;
+        insert.place("on_conflict"), if nothing && key.is_empty()
+            => "`on_conflict = \"nothing\"` needs a `key`",
+            expected "only a conflict on this key is acknowledged",
+            help "add `key = [\"id\"]` with the columns of a unique key";
+        insert.place("key"), if !nothing
+            => "`key` requires `on_conflict = \"nothing\"`", help "remove it";
     }
-    let Some(place) = insert.place("key") else { return };
     if !nothing {
-        faults.push(
-            Fault::at(place, "`key` requires `on_conflict = \"nothing\"`").suggestion("remove it"),
-        );
         return;
     }
     let columns = insert.texts("columns");
@@ -112,36 +103,30 @@ fn key(pool: &Section, faults: &mut Vec<Fault>) {
     let is_of_request =
         |name: &&String| of(name).is_some_and(|it| OF_REQUEST.contains(&it.as_str()));
     if let Some(name) = key.iter().find(is_of_request) {
-        faults.push(
-            Fault::at(place.clone(), format!("`{name}` of `key` does not identify a row"))
-                .expected(
-                    "the ids of requests begin with 1 at each start, times and clients repeat",
-                )
-                .suggestion("name a key of the records, whose columns get values from the client"),
-        );
+        reject! { faults;
+            insert.place("key") => format!("`{name}` of `key` does not identify a row"),
+                expected "the ids of requests begin with 1 at each start, times and clients repeat",
+                help "name a key of the records, whose columns get values from the client";
+        }
     }
     if let Some(name) = key.iter().find(|name| of(name).is_none()) {
-        faults.push(
-            Fault::at(place, format!("`{name}` of `key` is not among `columns`"))
-                .suggestion("add it to `columns`, or remove it"),
-        );
+        reject! { faults;
+            insert.place("key") => format!("`{name}` of `key` is not among `columns`"),
+                help "add it to `columns`, or remove it";
+        }
     }
 }
 
 /// Two workers that write do not keep the order of a client's rows.
 fn order(pool: &Section, faults: &mut Vec<Fault>) {
-    let Some(workers) = pool.group.inner("workers") else { return };
-    let by_client = pool.group.is("order", Order::Client);
-    let many = workers.number("max").filter(|&max| max > 1);
-    if !by_client || pool.group.key("query").is_some() {
-        return;
+    let max = pool.group.inner("workers").and_then(|workers| workers.number("max")).unwrap_or(1);
+    let by_client = pool.group.is("order", Order::Client) && pool.group.key("query").is_none();
+    reject! { faults;
+        pool.group.place("workers"), if by_client && max > 1
+            => format!("{max} workers do not preserve the order of a client's rows"),
+            expected "expected one worker, or rows in any order",
+            help "add `order = \"any\"`, or write `workers = 1`";
     }
-    let (Some(max), Some(place)) = (many, pool.group.place("workers")) else { return };
-    faults.push(
-        Fault::at(place, format!("{max} workers do not preserve the order of a client's rows"))
-            .expected("expected one worker, or rows in any order")
-            .suggestion("add `order = \"any\"`, or write `workers = 1`"),
-    );
 }
 
 /// Options of a server connection are rejected for SQLite, which is a file.
@@ -149,11 +134,10 @@ fn server_only(pool: &Section, faults: &mut Vec<Fault>) {
     if !matches!(pool.group.value("database"), Some(Value::Target(Target::Sqlite(_)))) {
         return;
     }
-    for option in ["password", "tls", "tls_ca", "connect_timeout"] {
-        let Some(place) = pool.group.key(option) else { continue };
-        faults.push(
-            Fault::at(place, format!("`{option}` requires a database server; SQLite is a file"))
-                .suggestion("remove it"),
-        );
+    for (option, place) in pool.group.needing(Database::OPTIONS, Needs::DatabaseServer) {
+        reject! { faults;
+            Some(place) => format!("`{option}` requires a database server; SQLite is a file"),
+                help "remove it";
+        }
     }
 }

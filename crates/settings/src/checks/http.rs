@@ -2,50 +2,39 @@
 
 use std::ops::Range;
 
-use crate::fault::Fault;
-use crate::model::{Address, Framing, HttpSocket, Protocol, RetryFault, RetryOn};
-use crate::options::Value;
-use crate::options::WorkerKind;
+use crate::fault::{Fault, reject};
+use crate::model::{Address, Framing, HttpSocket, Pool, Protocol, RetryFault, RetryOn};
+use crate::options::{Needs, Setting, Value, WorkerKind};
 use crate::walk::Section;
 
 /// `workers` is rejected for servers: each server is a worker.
 pub(super) fn reject_workers(pool: &Section, faults: &mut Vec<Fault>) {
-    if let Some(place) = pool.group.key("workers") {
-        let message = format!("`[pool.{}]` has one worker per entry of `servers`", pool.name);
-        faults.push(Fault::at(place, message).expected("does not belong here").suggestion(
-            "remove it; `upstream.max_concurrent` limits the concurrent requests of one server",
-        ));
+    reject! { faults;
+        pool.group.key("workers")
+            => format!("`[pool.{}]` has one worker per entry of `servers`", pool.name),
+            expected "does not belong here",
+            help "remove it; `upstream.max_concurrent` limits the concurrent requests of one server";
     }
 }
 
-/// `retries` requires HTTP messages. Another worker that has a request may already have executed it.
-pub(super) fn no_retries(pool: &Section, faults: &mut Vec<Fault>) {
-    let asked_again = serves(pool) || pool.worker == Some(WorkerKind::Servers);
-    if let (false, Some(_), Some(place)) = (asked_again, pool.worker, pool.group.key("retries")) {
-        let message =
-            format!("`[pool.{}]` has neither servers nor programs that serve HTTP", pool.name);
-        faults.push(
-            Fault::at(place, message)
-                .expected("a request that another worker has received may have had an effect, so it is not repeated")
-                .suggestion("remove `retries`"),
-        );
-    }
-}
-
-/// Limits of response heads require workers that send heads.
-pub(super) fn no_response_limits(pool: &Section, faults: &mut Vec<Fault>) {
+/// `retries` requires HTTP messages: another worker that has a request may already have executed it. Limits of response
+/// heads require workers that send heads.
+pub(super) fn require_http(pool: &Section, faults: &mut Vec<Fault>) {
+    let message =
+        || format!("`[pool.{}]` has neither servers nor programs that serve HTTP", pool.name);
     if pool.worker.is_none() || serves(pool) || pool.worker == Some(WorkerKind::Servers) {
         return;
     }
-    for option in ["response_head_max", "response_fields_max"] {
-        if let Some(place) = pool.group.key(option) {
-            let message =
-                format!("`[pool.{}]` has neither servers nor programs that serve HTTP", pool.name);
-            faults.push(
-                Fault::at(place, message).expected("its replies have no HTTP head").suggestion(
-                    format!("remove `{option}`; `reply_max` limits a reply of a program"),
-                ),
-            );
+    reject! { faults;
+        pool.group.key("retries") => message(),
+            expected "a request that another worker has received may have had an effect, so it is not repeated",
+            help "remove `retries`";
+    }
+    for (option, place) in pool.group.needing(Pool::OPTIONS, Needs::HttpWorkers) {
+        reject! { faults;
+            Some(place) => message(),
+                expected "its replies have no HTTP head",
+                help format!("remove `{option}`; `reply_max` limits a reply of a program");
         }
     }
 }
@@ -54,13 +43,13 @@ pub(super) fn no_response_limits(pool: &Section, faults: &mut Vec<Fault>) {
 pub(super) fn check_retry_on(pool: &Section, faults: &mut Vec<Fault>) {
     let Some(retries) = pool.group.inner("retries") else { return };
     let entries = retries.texts("on");
-    if let (Err(entry), Some(place)) = (RetryOn::read(entries), retries.place("on")) {
+    if let Err(entry) = RetryOn::read(entries) {
         let words = RetryFault::ALL.map(|(word, _)| format!("`{word}`")).join(", ");
-        faults.push(
-            Fault::at(place, format!("`{entry}` is neither a failure nor a status"))
-                .expected(format!("expected {words}, or statuses from 400 to 599"))
-                .suggestion("write for example on = [\"connect\", \"reset\", \"502..504\"]"),
-        );
+        reject! { faults;
+            retries.place("on") => format!("`{entry}` is neither a failure nor a status"),
+                expected format!("expected {words}, or statuses from 400 to 599"),
+                help "write for example on = [\"connect\", \"reset\", \"502..504\"]";
+        }
     }
 }
 
@@ -86,16 +75,13 @@ pub(super) fn speaks(listener: &Section, pools: &[&Section], faults: &mut Vec<Fa
                 "choose one of these `framing`s without `stream`, or another `protocol`"
             };
             faults.push(no_object(place, name, why).suggestion(suggestion));
-        } else if serves && !http {
-            let message = format!(
-                "the programs of `[pool.{name}]` speak HTTP, but the clients of this listener do not"
-            );
-            faults.push(Fault::at(place, message).suggestion("write `protocol = \"http\"`"));
-        } else if servers && !http {
-            let message = format!(
-                "the servers of `[pool.{name}]` speak HTTP, but the clients of this listener do not"
-            );
-            faults.push(Fault::at(place, message).suggestion("write `protocol = \"http\"`"));
+        } else if !http && (serves || servers) {
+            let who = if serves { "programs" } else { "servers" };
+            reject! { faults;
+                Some(place) => format!(
+                    "the {who} of `[pool.{name}]` speak HTTP, but the clients of this listener do not"
+                ), help "write `protocol = \"http\"`";
+            }
         }
     }
 }
@@ -115,60 +101,33 @@ pub(super) fn serves(pool: &Section) -> bool {
     pool.worker == Some(WorkerKind::Program) && pool.group.is("framing", Framing::Http)
 }
 
-/// Options that have no effect on a program that serves HTTP, because it receives requests on connections.
-const OF_PIPES: &[&str] = &[
-    "dispatch",
-    "reset",
-    "handshake",
-    "stream",
-    "io",
-    "fds",
-    "unbuffer",
-    "ready",
-    "first_byte_timeout",
-    "slowlog_timeout",
-    "send_timeout",
-    "reply_max",
-    "then",
-];
-
 /// Checks the options that require programs that serve HTTP, and those that exclude them.
 pub(super) fn serving(pool: &Section, pools: &[&Section], faults: &mut Vec<Fault>) {
-    let group = &pool.group;
-    if !serves(pool) {
-        if let Some(place) = group.key("socket") {
-            faults.push(
-                Fault::at(place, "a program on pipes has no socket")
-                    .expected("`socket` requires `framing = \"http\"`")
-                    .suggestion("add `framing = \"http\"`, or remove `socket`"),
-            );
-        }
-    } else {
-        for name in OF_PIPES {
-            if let Some(place) = group.key(name) {
-                let message = format!("`{name}` has no effect on a program that serves HTTP");
-                faults.push(Fault::at(place, message).suggestion("remove it"));
-            }
-        }
-        let path = group.is("socket", HttpSocket::Path);
-        if let (true, Some(_), Some(place)) = (path, group.key("user"), group.place("socket")) {
-            faults.push(
-                Fault::at(place, "another user cannot create a socket in the daemon's directory")
-                    .expected("expected `inherited` or `port` with `user`")
-                    .suggestion("choose one of these"),
-            );
+    let (group, serving) = (&pool.group, serves(pool));
+    let is_path = group.is("socket", HttpSocket::Path);
+    reject! { faults;
+        group.key("socket"), if !serving => "a program on pipes has no socket",
+            expected "`socket` requires `framing = \"http\"`",
+            help "add `framing = \"http\"`, or remove `socket`";
+        group.place("socket"), if serving && is_path && group.key("user").is_some()
+            => "another user cannot create a socket in the daemon's directory",
+            expected "expected `inherited` or `port` with `user`",
+            help "choose one of these";
+    }
+    for (name, place) in group.needing(Pool::OPTIONS, Needs::Pipes).filter(|_| serving) {
+        reject! { faults;
+            Some(place) => format!("`{name}` has no effect on a program that serves HTTP"),
+                help "remove it";
         }
     }
-    if let Some((name, place)) = group.given_text("then")
-        && !serves(pool)
-        && pools.iter().any(|next| {
-            next.name == *name && (serves(next) || next.worker == Some(WorkerKind::Servers))
-        })
-    {
-        let message = format!(
-            "the workers of `[pool.{name}]` expect HTTP requests, and a reply of this pool is not one"
-        );
-        faults.push(Fault::at(place, message).suggestion("remove `then`"));
+    if let Some((name, place)) = group.given_text("then") {
+        let next = pools.iter().find(|next| next.name == *name);
+        let takes_http = |next: &&Section| serves(next) || next.worker == Some(WorkerKind::Servers);
+        reject! { faults;
+            Some(place), if !serving && next.is_some_and(takes_http) => format!(
+                "the workers of `[pool.{name}]` expect HTTP requests, and a reply of this pool is not one"
+            ), help "remove `then`";
+        }
     }
 }
 
@@ -195,13 +154,14 @@ pub(super) fn addresses(pools: &[&Section], faults: &mut Vec<Fault>) {
         let mut seen: Vec<&Address> = Vec::new();
         for server in servers {
             let Some(Value::Address(address)) = server.value("address") else { continue };
-            let Some(place) = server.place("address") else { continue };
-            if let Address::Inherited(_) = address {
-                let message = format!("it is not possible to connect to `{address}`");
-                faults.push(Fault::at(place, message).suggestion("write an address with a port"));
-            } else if seen.contains(&address) {
-                let message = format!("`{address}` is in `[pool.{}]` twice", pool.name);
-                faults.push(Fault::at(place, message).suggestion("keep one of the two"));
+            let is_inherited = matches!(address, Address::Inherited(_));
+            reject! { faults;
+                server.place("address"), if is_inherited
+                    => format!("it is not possible to connect to `{address}`"),
+                    help "write an address with a port";
+                server.place("address"), if !is_inherited && seen.contains(&address)
+                    => format!("`{address}` is in `[pool.{}]` twice", pool.name),
+                    help "keep one of the two";
             }
             seen.push(address);
         }

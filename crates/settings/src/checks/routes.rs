@@ -1,34 +1,19 @@
 //! Rules for the routes of a listener.
 
 use super::pool_names;
-use crate::fault::{Fault, Trust};
+use crate::fault::{Fault, Trust, reject};
 use crate::model::routing;
-use crate::model::{Configuration, Protocol};
-use crate::options::{Group, Value};
+use crate::model::{Configuration, Listener, Protocol};
+use crate::options::{Group, Needs, Setting};
 use crate::remarks::Remark;
 use crate::walk::Section;
 
 /// The maximum number of routes of one listener.
 const ROUTES_MAX: usize = 10_000;
 
-/// Options that only an HTTP listener has.
-const OF_HTTP: [&str; 7] = [
-    "route",
-    "authenticate",
-    "request_headers",
-    "response_headers",
-    "via",
-    "allow_trace",
-    "allow_upgrade",
-];
-
 /// Returns the options of a listener, then those of each of its routes.
 pub(super) fn with_routes(listener: &Section) -> impl Iterator<Item = &Group> {
-    let routes = match listener.group.value("route") {
-        Some(Value::Groups(routes)) => routes.as_slice(),
-        _ => &[],
-    };
-    std::iter::once(&listener.group).chain(routes)
+    std::iter::once(&listener.group).chain(listener.group.groups("route"))
 }
 
 /// Routes must name existing pools, and all their options must be valid.
@@ -44,23 +29,20 @@ pub(super) fn check(listener: &Section, pools: &[&Section], faults: &mut Vec<Fau
         );
     }
     if !matches!(group.get("protocol"), None | Some(Protocol::Http)) {
-        for option in OF_HTTP {
-            if let Some(place) = group.key(option) {
-                let message =
-                    format!("`{option}` requires an HTTP listener, and {title} is not one");
-                let suggestion = "write `protocol = \"http\"`, or remove it";
-                faults.push(Fault::at(place, message).suggestion(suggestion));
+        for (option, place) in group.needing(Listener::OPTIONS, Needs::HttpListener) {
+            reject! { faults;
+                Some(place) => format!("`{option}` requires an HTTP listener, and {title} is not one"),
+                    help "write `protocol = \"http\"`, or remove it";
             }
         }
         return;
     }
     via(group, faults);
     let routes = with_routes(listener).count() - 1;
-    if let (Some(place), true) = (group.key("route"), routes > ROUTES_MAX) {
-        let message = format!("{title} has {routes} routes, which is more than {ROUTES_MAX}");
-        faults.push(
-            Fault::at(place, message).suggestion("combine hosts with the same target in one route"),
-        );
+    reject! { faults;
+        group.key("route"), if routes > ROUTES_MAX
+            => format!("{title} has {routes} routes, which is more than {ROUTES_MAX}"),
+            help "combine hosts with the same target in one route";
     }
     for route in with_routes(listener).skip(1) {
         pool_names::check(route, pools, faults);
@@ -75,17 +57,14 @@ pub(super) fn check(listener: &Section, pools: &[&Section], faults: &mut Vec<Fau
 
 /// The name in `Via` must be one token.
 fn via(group: &Group, faults: &mut Vec<Fault>) {
-    let Some((name, place)) = group.given_text("via") else {
-        return;
-    };
+    let Some((name, place)) = group.given_text("via") else { return };
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:[]".contains(&byte);
-    if !name.bytes().all(allowed) || name.contains([':', '[', ']']) && !is_host(name) {
-        let message = format!("`via` = \"{}\" is not a valid name", name.escape_default());
-        faults.push(
-            Fault::at(place, message)
-                .expected("expected a word, a host with or without a port, or \"off\"")
-                .suggestion("write a name such as \"edge-1\""),
-        );
+    let is_named = name.bytes().all(allowed) && (!name.contains([':', '[', ']']) || is_host(name));
+    reject! { faults;
+        Some(place), if !is_named
+            => format!("`via` = \"{}\" is not a valid name", name.escape_default()),
+            expected "expected a word, a host with or without a port, or \"off\"",
+            help "write a name such as \"edge-1\"";
     }
 }
 

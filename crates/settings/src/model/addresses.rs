@@ -1,6 +1,6 @@
 //! Which client addresses a listener accepts, and the limits of each address.
 
-use crate::options::{Group, Reload, Value, options, read_as, settings};
+use crate::options::{Group, Needs, Reload, Value, options, read_as, settings};
 use crate::values::Network;
 
 options! {
@@ -8,11 +8,11 @@ options! {
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct Addresses of Any reload Live {
         /// Addresses or networks whose clients are accepted; all others are refused. Without it, all are accepted.
-        allow: Vec<Network> as names;
+        allow: Vec<Network> as names, needs(Needs::ClientAddress);
         /// Addresses or networks whose clients are refused. It has precedence over `allow`.
-        deny: Vec<Network> as names;
+        deny: Vec<Network> as names, needs(Needs::ClientAddress);
         /// Limits of all clients of one address together. Without it, only the limits of the listener apply.
-        limits("per_address"): Option<AddressLimits> as table, reload(Reload::RestartIf("it is new, or removed, and there are several shards"));
+        limits("per_address"): Option<AddressLimits> as table, reload(Reload::RestartIf("it is new, or removed, and there are several shards")), needs(Needs::ClientAddress);
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::retry_on::RetryOn;
 use super::statuses::Statuses;
-use crate::options::{Group, Options, Reload, Setting, options, words};
+use crate::options::{Group, Needs, Options, Reload, Setting, options, words};
 use crate::values::Key;
 use crate::values::Secret;
 
@@ -145,25 +145,25 @@ options! {
         /// Name of the HTTP cookie that identifies the server of a client.
         name("cookie"): String as text;
         /// How the client receives the cookie.
-        mode: CookieMode as word = "insert";
+        mode: CookieMode as word = "insert", needs(Needs::Cookie);
         /// How the value of the cookie is made. It never contains an address.
-        value: CookieValue as word = "opaque";
+        value: CookieValue as word = "opaque", needs(Needs::Cookie);
         /// Secret from which cookie values are made. Machines that share clients need the same secret. Without it,
         /// clients are bound again after a restart.
-        secret: Option<Secret> as secret;
+        secret: Option<Secret> as secret, needs(Needs::Cookie);
         /// `Path` attribute of an inserted cookie.
-        path: String as path = "/";
+        path: String as path = "/", needs(Needs::InsertedCookie);
         /// The `Max-Age` attribute. `None`: until the client ends.
         max_age: Option<Duration> => max_age {
             /// `Max-Age` attribute of the cookie; `off`: the cookie is valid until the browser is closed.
-            max_age: Duration as days_or_off = "off";
+            max_age: Duration as days_or_off = "off", needs(Needs::InsertedCookie);
         };
         /// Whether the cookie has the attribute `HttpOnly`.
-        http_only: bool as switch = "true";
+        http_only: bool as switch = "true", needs(Needs::InsertedCookie);
         /// Whether the cookie has the attribute `Secure`.
-        secure: bool as switch = "false";
+        secure: bool as switch = "false", needs(Needs::InsertedCookie);
         /// `SameSite` attribute of the cookie.
-        same_site: SameSite as word = "lax";
+        same_site: SameSite as word = "lax", needs(Needs::InsertedCookie);
     }
 }
 
@@ -269,31 +269,31 @@ options! {
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Check of Any reload Live {
         /// Time between two checks of a worker. It is at most 5 s while its checks fail.
-        interval: Duration as time = "2s";
+        interval: Duration as time = "2s", needs(Needs::AnyCheck);
         /// Maximum duration of a check. A check that takes longer has failed.
-        timeout: Duration as time = "1s";
+        timeout: Duration as time = "1s", needs(Needs::AnyCheck);
         /// Number of consecutive successful checks after which a worker that is down serves again.
-        rise: u32 as count(1, 1000) = "2";
+        rise: u32 as count(1, 1000) = "2", needs(Needs::AnyCheck);
         /// Number of consecutive failed checks after which a worker is down.
-        fall: u32 as count(1, 1000) = "3";
+        fall: u32 as count(1, 1000) = "3", needs(Needs::AnyCheck);
         /// Whether a new worker serves requests only after its checks have succeeded, also when the daemon starts.
-        checked_first: bool as switch = "false";
+        checked_first: bool as switch = "false", needs(Needs::AnyCheck);
         /// Port of the server for checks, if it differs from the port for requests.
-        port: Option<u16> as count(1, 65_535);
+        port: Option<u16> as count(1, 65_535), needs(Needs::AnyCheck);
         /// The action of a check.
         probe: Probe => probe {
             http: HttpProbe;
             /// Line that `check = "line"` sends.
-            send: Option<String> as text;
+            send: Option<String> as text, needs(Needs::Check("line"));
             /// Prefix of a successful answer to `send`. Without it, any answer is a success.
-            expect: Option<String> as text;
+            expect: Option<String> as text, needs(Needs::Check("line"));
             /// Program and arguments that `check = "program"` runs, with the name of the worker in `ROADSTEAD_WORKER`.
             /// Exit code 0 is a success.
-            command: Vec<String> as command;
+            command: Vec<String> as command, needs(Needs::Check("program"));
             /// User that `command` runs as. Default: `user` of the programs of the pool, or the user of the daemon.
-            user: Option<String> as name;
+            user: Option<String> as name, needs(Needs::Check("program"));
             /// Group that `command` runs as. Default: the groups of `user`, or those of the programs of the pool.
-            group: Option<String> as name;
+            group: Option<String> as name, needs(Needs::Check("program"));
         };
     }
 }
@@ -344,18 +344,18 @@ options! {
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct HttpProbe of Any reload Live {
         /// Method of the request of `check = "http"`.
-        method: String as name = "GET";
+        method: String as name = "GET", needs(Needs::Check("http"));
         /// Path of the request of `check = "http"`.
-        path: String as path = "/";
+        path: String as path = "/", needs(Needs::Check("http"));
         /// Host name in the request. Default: the address of the server.
-        host: Option<String> as name;
+        host: Option<String> as name, needs(Needs::Check("http"));
         /// The inclusive range of successful statuses.
         status: (u16, u16) => status {
             /// Successful statuses, as a range or a single status.
-            status: Statuses as name = "200..399";
+            status: Statuses as name = "200..399", needs(Needs::Check("http"));
         };
         /// Text that the first 64 KiB of a successful response body must contain.
-        body: Option<String> as text;
+        body: Option<String> as text, needs(Needs::Check("http"));
     }
 }
 
@@ -394,7 +394,7 @@ options! {
             /// Pool that receives the request.
             pool: Option<String> as pool;
             /// URL or path to which HTTP clients are redirected.
-            redirect: Option<String> as path;
+            redirect: Option<String> as path, needs(Needs::HttpClients);
         };
         /// The HTTP properties of the answer.
         http: FallbackHttp;
@@ -410,11 +410,11 @@ options! {
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct FallbackHttp of Any reload Live {
         /// HTTP status of the answer. Default: 503, or 302 with `redirect`.
-        status: Option<u16> as count(200, 599);
+        status: Option<u16> as count(200, 599), needs(Needs::HttpClients);
         /// `Content-Type` of the answer over HTTP. Default: derived from the extension of `file`.
-        content_type("type"): Option<String> as name;
+        content_type("type"): Option<String> as name, needs(Needs::HttpClients);
         /// Value of `Retry-After` over HTTP.
-        retry_after: Duration as time_or_off = "10s";
+        retry_after: Duration as time_or_off = "10s", needs(Needs::HttpClients);
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::options::kinds::MIB;
-use crate::options::{Group, Options, Setting, options, words};
+use crate::options::{Group, Needs, Options, Setting, options, words};
 use crate::values::Secret;
 use crate::values::Target;
 
@@ -16,15 +16,15 @@ options! {
         /// or `mysql://USER@HOST:PORT/DATABASE`. Append `?socket=/path` to use a Unix socket in place of host and port.
         target("database"): Target as target;
         /// Password for the server: `env:NAME`, a variable of the daemon, or `file:PATH`.
-        password: Option<Secret> as secret;
+        password: Option<Secret> as secret, needs(Needs::DatabaseServer);
         /// Whether the connection to a server is encrypted.
-        tls: Tls as word = "auto", instead("there is no TLS towards servers that speak HTTP");
+        tls: Tls as word = "auto", instead("there is no TLS towards servers that speak HTTP"), needs(Needs::DatabaseServer);
         /// PEM file with the certificates that may sign the server's certificate. Default: the certificates of the
         /// system. The file must belong to root or to the user of the daemon, no other user may be able to write to it,
         /// and no other user may be able to change a symbolic link in its path.
-        tls_ca: Option<PathBuf> as name;
+        tls_ca: Option<PathBuf> as name, needs(Needs::DatabaseServer);
         /// Maximum time to connect to a server and to prepare the statements.
-        connect_timeout: Duration as time = "5s", former(&["connect", "connect_wait"]);
+        connect_timeout: Duration as time = "5s", former(&["connect", "connect_wait"]), needs(Needs::DatabaseServer);
         /// The action for a request.
         action: Action => action {
             /// Inserts each request as a row. Set exactly one of `insert`, `statement` and `query`.

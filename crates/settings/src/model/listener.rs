@@ -7,7 +7,7 @@ use super::program::Framing;
 use super::route::{Authenticate, HeaderEdits, Route, RouteRows};
 use super::routing;
 use crate::options::kinds::GIB;
-use crate::options::{Group, Reload, Setting, options, words};
+use crate::options::{Group, Needs, Reload, Setting, options, words};
 use crate::values::{Address, Network};
 
 options! {
@@ -116,14 +116,14 @@ options! {
         via: Option<String> => via {
             /// With `http`: name in the `Via` field (RFC 9110 §7.6.3) that is added to forwarded requests and replies:
             /// a pseudonym, or a host with or without a port; `off`: no field is added.
-            via: String as name = "roadstead";
+            via: String as name = "roadstead", needs(Needs::HttpListener);
         };
         /// With `http`: whether requests with the method TRACE are forwarded. Otherwise they are rejected with status
         /// 501.
-        allow_trace: bool as switch = "false";
+        allow_trace: bool as switch = "false", needs(Needs::HttpListener);
         /// With `http`: whether a request may upgrade to another protocol, such as WebSocket. Otherwise its `Upgrade`
         /// is removed and it is served as a plain request. Upgrades to `h2c`, and those of HEAD, are always removed.
-        allow_upgrade: bool as switch = "true";
+        allow_upgrade: bool as switch = "true", needs(Needs::HttpListener);
         /// With `http`: addresses or networks of proxies. Forwarding fields that these clients send are kept. The
         /// fields of clients of a Unix socket are always kept, because the permissions of its file limit who may
         /// connect.
@@ -131,19 +131,19 @@ options! {
         /// The routes, in order. The first match applies.
         routes: Vec<Route> => routes {
             /// With `http`: routes of requests, in order. The first match applies.
-            route: Vec<RouteRows> as list("pool");
+            route: Vec<RouteRows> as list("pool"), needs(Needs::HttpListener);
         };
         /// With `http`: authentication of clients. Without it, every client is accepted.
-        authenticate: Option<Authenticate> as table;
+        authenticate: Option<Authenticate> as table, needs(Needs::HttpListener);
         /// Changes to the heads of requests.
         request: route::Edits => request {
             /// With `http`: changes to the head of a request.
-            request_headers: Option<HeaderEdits> as table;
+            request_headers: Option<HeaderEdits> as table, needs(Needs::HttpListener);
         };
         /// Changes to the heads of replies.
         reply: route::Edits => reply {
             /// With `http`: changes to the head of a server's reply. They also apply to answers of routes.
-            response_headers: Option<HeaderEdits> as table;
+            response_headers: Option<HeaderEdits> as table, needs(Needs::HttpListener);
         };
     }
 }

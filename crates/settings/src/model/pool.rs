@@ -7,7 +7,7 @@ use super::database::{Batch, Database};
 use super::program::Program;
 use super::servers::{Server, Servers};
 use crate::options::kinds::GIB;
-use crate::options::{Group, Options, Reload, Setting, WorkerKind, options, words};
+use crate::options::{Group, Needs, Options, Reload, Setting, WorkerKind, options, words};
 
 options! {
     /// One pool (`[pool.NAME]`).
@@ -41,7 +41,7 @@ options! {
             servers: Servers;
         };
         /// Pool that receives each reply as a request.
-        then: Option<String> as pool, of(WorkerKind::Program), reload(Reload::RestartIf("there are several shards"));
+        then: Option<String> as pool, of(WorkerKind::Program), reload(Reload::RestartIf("there are several shards")), needs(Needs::Pipes);
         /// How many requests one slot takes together.
         batch: Batch => batch {
             /// How many requests are committed together. A batch is sent when a worker is free and the batch is full or
@@ -133,10 +133,10 @@ options! {
     pub struct ResponseLimits of Any reload Live {
         /// Maximum size of the head of a response, in bytes, including the status line, of servers and of programs that
         /// serve HTTP. Above it, the response is a 502 (`head-too-long`).
-        head_max("response_head_max"): usize as size(256, 65_535) = "32KiB";
+        head_max("response_head_max"): usize as size(256, 65_535) = "32KiB", needs(Needs::HttpWorkers);
         /// Maximum number of header fields of a response, of servers and of programs that serve HTTP. Above it, the
         /// response is a 502 (`too-many-fields`).
-        fields_max("response_fields_max"): u32 as count(1, 10_000) = "100";
+        fields_max("response_fields_max"): u32 as count(1, 10_000) = "100", needs(Needs::HttpWorkers);
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::options::kinds::GIB;
-use crate::options::{Reload, Value, WorkerKind, options, read_as, settings, words};
+use crate::options::{Needs, Reload, Value, WorkerKind, options, read_as, settings, words};
 use crate::values::Processors;
 
 options! {
@@ -16,7 +16,7 @@ options! {
         /// How requests and replies are delimited on the pipes.
         framing: Framing as word = "lines", reload(Reload::Restart);
         /// How replies are matched with requests.
-        dispatch: Dispatch as word = "auto", reload(Reload::Restart);
+        dispatch: Dispatch as word = "auto", reload(Reload::Restart), needs(Needs::Pipes);
         /// Maximum number of requests in flight to one program.
         pipeline: u32 as count(1, 65_535) = "1", reload(Reload::Restart);
         /// When a program whose replies carry no ids is checked for unsolicited frames before another client is served.
@@ -40,15 +40,15 @@ options! {
         /// each connection. All programs of the pool are replaced instead of reset once one of them sent an unsolicited
         /// frame that cannot be distinguished from a reply (every framing except those of JSON-RPC), or, until the next
         /// reload, once one of them printed something after its reply to this request.
-        reset: Option<String> as text, reload(Reload::Restart);
+        reset: Option<String> as text, reload(Reload::Restart), needs(Needs::Pipes);
         /// Handshake that a program must complete before it serves.
-        handshake: Handshake as word = "off", reload(Reload::Restart);
+        handshake: Handshake as word = "off", reload(Reload::Restart), needs(Needs::Pipes);
         /// A reply has many frames, and each is sent to the client as it arrives. Defines what ends the reply.
-        stream: Option<Stream> as table, reload(Reload::Restart);
+        stream: Option<Stream> as table, reload(Reload::Restart), needs(Needs::Pipes);
         /// Maximum size of one reply of a program or a query, in bytes. Default with `framing` of `jsonrpc` or
         /// `content-length`: 16MiB.
         reply_max: usize as size(1, GIB) = "1MiB", of(WorkerKind::Any),
-            reload(Reload::RestartIf("the pool has a `query`"));
+            reload(Reload::RestartIf("the pool has a `query`")), needs(Needs::Pipes);
         /// Working directory, relative to that of the daemon. Default: that of the daemon.
         cwd: Option<PathBuf> as name;
         /// Variables added to the daemon's environment. `env:NAME` as a value passes the daemon's variable of that
@@ -68,16 +68,16 @@ options! {
         /// What a client receives about a program that ended during its request. The log contains everything.
         exit_message: ExitMessage as word = "auto", former(&["last_words"]);
         /// How the program reports that it is ready for requests.
-        ready: Ready as word = "start";
+        ready: Ready as word = "start", needs(Needs::Pipes);
         /// Maximum time until a program is ready. Then it is killed, and another one is started.
         start_timeout: Duration as time = "30s", reload(Reload::Live);
         /// Maximum time until the first byte of a reply. `response_timeout` applies in any case.
-        first_byte_timeout: Duration as time_or_off = "off", former(&["first_byte"]);
+        first_byte_timeout: Duration as time_or_off = "off", former(&["first_byte"]), needs(Needs::Pipes);
         /// A request that takes longer than this is logged as slow, and continues.
-        slowlog_timeout: Duration as time_or_off = "off", former(&["slow"]);
+        slowlog_timeout: Duration as time_or_off = "off", former(&["slow"]), needs(Needs::Pipes);
         /// Maximum time in which a program reads nothing of a request that waits for it. `response_timeout` applies in any
         /// case.
-        send_timeout: Duration as time_or_off = "off", former(&["write_stall"]);
+        send_timeout: Duration as time_or_off = "off", former(&["write_stall"]), needs(Needs::Pipes);
         /// When a healthy program is replaced. This happens between requests, and only when its replacement is ready.
         recycle: Recycle as table = inner, reload(Reload::Live);
     }
@@ -105,11 +105,11 @@ options! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Wiring of Program reload Replace {
         /// Channel for requests and replies.
-        io: Io as word = "pipe";
+        io: Io as word = "pipe", needs(Needs::Pipes);
         /// File descriptors of the program for requests and replies.
-        fds: Fds as word = "0/1";
+        fds: Fds as word = "0/1", needs(Needs::Pipes);
         /// How the output of a program that buffers it is flushed. `roadstead doctor` detects such programs.
-        unbuffer: Unbuffer as word = "off";
+        unbuffer: Unbuffer as word = "off", needs(Needs::Pipes);
     }
 }
 

@@ -16,7 +16,7 @@
 //! (`kinds`) and range, then its default as it would be written in a file: `= "10000"`, `= required`, `= inner` (a
 //! table of which each option has a default), or nothing. `of` states to which kind of pool the options belong, and
 //! `reload` whether a reload changes them. A row can differ from its struct: `, reload(Restart)`, `, of(WorkerKind::Program)`,
-//! `, instead("…")`. `, former(&["…"])` lists its former names.
+//! `, instead("…")`, `, needs(Needs::Pipes)`. `, former(&["…"])` lists its former names.
 //!
 //! A field without a kind is a struct whose rows belong to the same table. A field that is made from several options,
 //! or from one option in a special way, names the function that makes it and has its rows in braces: `field: Type =>
@@ -113,6 +113,7 @@ macro_rules! part {
             about: concat!($($about),+).trim_ascii_start(),
             reload: $crate::options::Reload::$reload,
             instead: None,
+            needs: None,
             former: &[],
         }$(.$mark($value))*]]
     };

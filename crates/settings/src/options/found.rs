@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::shape::{Opt, Word};
+use super::shape::{Needs, Opt, Word};
 use crate::values::{Address, Key, Processors, Secret, Target};
 
 /// The options of one table, by name: those that are set and, after them, the defaults.
@@ -109,6 +109,16 @@ impl Group {
             Some(Value::Groups(groups)) => groups,
             _ => &[],
         }
+    }
+
+    /// Returns the options that have this need and are set in the file, with the locations of their keys.
+    pub(crate) fn needing(
+        &self,
+        options: &'static [Opt],
+        needs: Needs,
+    ) -> impl Iterator<Item = (&'static str, Range<usize>)> {
+        let needing = options.iter().filter(move |option| option.needs == Some(needs));
+        needing.filter_map(|option| Some((option.name, self.key(option.name)?)))
     }
 
     /// Returns the location of the header or key.

@@ -34,6 +34,8 @@ pub(crate) struct Opt {
     pub(crate) reload: Reload,
     /// What to use instead, in a pool that the option does not belong to.
     pub(crate) instead: Option<&'static str>,
+    /// What it requires of the options around it.
+    pub(crate) needs: Option<Needs>,
     /// Former names. An error names the option under its name of today.
     pub(crate) former: &'static [&'static str],
 }
@@ -51,6 +53,11 @@ impl Opt {
 
     pub(crate) const fn instead(mut self, instead: &'static str) -> Self {
         self.instead = Some(instead);
+        self
+    }
+
+    pub(crate) const fn needs(mut self, needs: Needs) -> Self {
+        self.needs = Some(needs);
         self
     }
 
@@ -103,6 +110,31 @@ impl WorkerKind {
             Self::Servers => "pool of servers",
         }
     }
+}
+
+/// What an option requires of the options around it. The rules, and their errors, are in `checks`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// A listener for HTTP.
+    HttpListener,
+    /// Clients with an IP address, not those of a Unix socket.
+    ClientAddress,
+    /// HTTP clients.
+    HttpClients,
+    /// Workers that speak HTTP.
+    HttpWorkers,
+    /// Programs that do not serve HTTP.
+    Pipes,
+    /// A database server, not a file.
+    DatabaseServer,
+    /// `cookie`.
+    Cookie,
+    /// A cookie that is added to replies.
+    InsertedCookie,
+    /// A `check`.
+    AnyCheck,
+    /// This `check`.
+    Check(&'static str),
 }
 
 /// Whether a reload changes an option of a running daemon.
@@ -246,6 +278,7 @@ pub(crate) const fn joined<const N: usize>(parts: &[&[&[Opt]]]) -> [Opt; N] {
         about: "",
         reload: Reload::Live,
         instead: None,
+        needs: None,
         former: &[],
     };
     let mut all = [EMPTY; N];
