@@ -35,8 +35,16 @@ struct Advice {
     advice: &'static str,
 }
 
-const fn of(scope: Scope, names: &'static [&'static str], advice: &'static str) -> Advice {
-    Advice { scope, names, advice }
+macro_rules! advice {
+    ($($scope:ident: $($name:literal)+ => $advice:expr;)+) => {
+        &[$(Advice { scope: Scope::$scope, names: &[$($name),+], advice: $advice }),+]
+    };
+}
+
+macro_rules! words {
+    ($($option:ident: $($word:literal)+ => $advice:expr;)+) => {
+        &[$((stringify!($option), &[$($word),+], $advice)),+]
+    };
 }
 
 const NO_TLS: &str = "TLS is not supported: terminate it in a proxy in front of this listener, and name its address in \
@@ -55,166 +63,53 @@ const SCHEDULES: &str = "it is called `balance`: \"round-robin\", \"least-reques
 const NO_REGEX: &str = "regular expressions are not supported: use `prefix`, `path`, or `pattern`, in which `*` matches any \
                         characters except slashes and `**` any characters";
 
-const OPTIONS: &[Advice] = &[
-    of(
-        Scope::Listener,
-        &["tls", "ssl", "https", "cert", "certificate", "key", "tls_cert", "ssl_certificate"],
-        NO_TLS,
-    ),
-    of(
-        Scope::Listener,
-        &[
-            "timeout",
-            "timeouts",
-            "timeout_client",
-            "client_timeout",
-            "read_timeout",
-            "request_timeout",
-            "keepalive_timeout",
-            "client_body_timeout",
-            "client_header_timeout",
-        ],
-        TIMEOUTS,
-    ),
-    of(
-        Scope::Listener,
-        &[
-            "maxconn",
-            "max_conn",
-            "max_conns",
-            "max_connections",
-            "worker_connections",
-            "limit_conn",
-        ],
-        CONNECTIONS,
-    ),
-    of(
-        Scope::Listener,
-        &["rate", "rate_limit", "limit_req", "requests_per", "requests_per_second", "max_requests"],
-        PER_ADDRESS,
-    ),
-    of(Scope::Listener, &["bind", "address", "port"], "it is called `listen`"),
-    of(Scope::Listener, &["mode"], "it is called `protocol`"),
-    of(
-        Scope::Listener,
-        &["backend", "default_backend", "use_backend", "upstream", "proxy_pass", "reverse_proxy"],
-        "the pool that answers is named by `pool`, or by routes",
-    ),
-    of(
-        Scope::Listener,
-        &["location", "locations", "handle", "acl", "rules"],
-        "they are called `route`: `[[listener.NAME.route]]` with `prefix`, `path` or `pattern`",
-    ),
-    of(
-        Scope::Listener,
-        &["client_max_body_size", "max_body_size", "max_body"],
-        "it is called `body_max`",
-    ),
-    of(Scope::Listener, &["gzip", "compression", "encode"], "compression is not supported"),
-    of(Scope::Pool, &["tls", "ssl", "https", "verify", "sni"], "TLS to servers is not supported"),
-    of(
-        Scope::Pool,
-        &[
-            "timeout",
-            "timeouts",
-            "timeout_server",
-            "server_timeout",
-            "queue_timeout",
-            "proxy_read_timeout",
-            "proxy_connect_timeout",
-        ],
-        POOL_TIMEOUTS,
-    ),
-    of(
-        Scope::Pool,
-        &[
-            "balancing",
-            "lb_policy",
-            "load_balancing",
-            "algorithm",
-            "strategy",
-            "leastconn",
-            "least_conn",
-            "ip_hash",
-            "roundrobin",
-            "round_robin",
-        ],
-        SCHEDULES,
-    ),
-    of(
-        Scope::Pool,
-        &[
-            "maxconn",
-            "max_conn",
-            "max_conns",
-            "max_connections",
-            "connections_max",
-            "max_requests",
-            "concurrency",
-        ],
-        CONCURRENCY,
-    ),
-    of(
-        Scope::Pool,
-        &["requests_per", "requests_per_second", "rate", "rate_limit"],
-        "pools have no rate limit: `per_address = { requests = N }` of a listener limits the requests of one client \
-         address per second",
-    ),
-    of(
-        Scope::Pool,
-        &["max_fails", "fail_timeout", "outlier_detection", "passive_health_check"],
-        "it is called `health_check`: `health_check = { max_fails = N, fail_duration = \"10s\" }`",
-    ),
-    of(
-        Scope::Pool,
-        &["healthcheck", "httpchk", "option_httpchk"],
-        "it is called `health_check`: `health_check = { check = \"http\", path = \"/\" }`",
-    ),
-    of(Scope::Pool, &["upstreams", "server", "backends", "hosts"], "it is called `servers`"),
-    of(Scope::Pool, &["error_page", "sorry_server"], "it is called `fallback`"),
-    of(
-        Scope::Pool,
-        &["stick", "stick_table", "persistence", "affinity", "session_affinity"],
-        "it is called `sticky`",
-    ),
-    of(
-        Scope::Server,
-        &["maxconn", "max_conns", "max_connections"],
-        "it is called `max_concurrent`",
-    ),
-    of(Scope::Server, &["host", "url", "listen"], "it is called `address`"),
-    of(
-        Scope::Server,
-        &["check"],
-        "health checks belong to the pool: `health_check = { check = \"http\" }`",
-    ),
-    of(Scope::Server, &["tls", "ssl", "verify"], "TLS to servers is not supported"),
-    of(Scope::Queue, &["max_wait"], "it is called `timeout`"),
-    of(Scope::Queue, &["max", "size", "limit"], "it is called `max_requests`"),
-    of(
-        Scope::PerAddress,
-        &["requests_per", "requests_per_second", "rate", "rps"],
-        "it is called `requests`, per second; `requests_burst` is the size of a burst",
-    ),
-    of(Scope::PerAddress, &["maxconn", "max_connections"], "it is called `connections`"),
-    of(
-        Scope::Route,
-        &["regex", "regexp", "match", "path_regex", "path_regexp", "location"],
-        NO_REGEX,
-    ),
-    of(
-        Scope::Route,
-        &["timeout", "response_timeout"],
-        "routes have no timeout: `response_timeout` belongs to the pool, `request_read_timeout` to the listener",
-    ),
-    of(Scope::Route, &["backend", "upstream", "proxy_pass"], "it is called `pool`"),
-    of(Scope::Route, &["return", "status"], "it is called `respond`: `respond = { status = 404 }`"),
-    of(
-        Scope::Route,
-        &["rate", "rate_limit", "requests_per"],
-        "routes have no rate limit: use `per_address = { requests = N }` of the listener",
-    ),
-];
+const OPTIONS: &[Advice] = advice! {
+    Listener: "tls" "ssl" "https" "cert" "certificate" "key" "tls_cert" "ssl_certificate" => NO_TLS;
+    Listener: "timeout" "timeouts" "timeout_client" "client_timeout" "read_timeout" "request_timeout"
+        "keepalive_timeout" "client_body_timeout" "client_header_timeout" => TIMEOUTS;
+    Listener: "maxconn" "max_conn" "max_conns" "max_connections" "worker_connections" "limit_conn" => CONNECTIONS;
+    Listener: "rate" "rate_limit" "limit_req" "requests_per" "requests_per_second" "max_requests" => PER_ADDRESS;
+    Listener: "bind" "address" "port" => "it is called `listen`";
+    Listener: "mode" => "it is called `protocol`";
+    Listener: "backend" "default_backend" "use_backend" "upstream" "proxy_pass" "reverse_proxy"
+        => "the pool that answers is named by `pool`, or by routes";
+    Listener: "location" "locations" "handle" "acl" "rules"
+        => "they are called `route`: `[[listener.NAME.route]]` with `prefix`, `path` or `pattern`";
+    Listener: "client_max_body_size" "max_body_size" "max_body" => "it is called `body_max`";
+    Listener: "gzip" "compression" "encode" => "compression is not supported";
+    Pool: "tls" "ssl" "https" "verify" "sni" => "TLS to servers is not supported";
+    Pool: "timeout" "timeouts" "timeout_server" "server_timeout" "queue_timeout" "proxy_read_timeout"
+        "proxy_connect_timeout" => POOL_TIMEOUTS;
+    Pool: "balancing" "lb_policy" "load_balancing" "algorithm" "strategy" "leastconn" "least_conn" "ip_hash"
+        "roundrobin" "round_robin" => SCHEDULES;
+    Pool: "maxconn" "max_conn" "max_conns" "max_connections" "connections_max" "max_requests" "concurrency"
+        => CONCURRENCY;
+    Pool: "requests_per" "requests_per_second" "rate" "rate_limit"
+        => "pools have no rate limit: `per_address = { requests = N }` of a listener limits the requests of one client address per second";
+    Pool: "max_fails" "fail_timeout" "outlier_detection" "passive_health_check"
+        => "it is called `health_check`: `health_check = { max_fails = N, fail_duration = \"10s\" }`";
+    Pool: "healthcheck" "httpchk" "option_httpchk"
+        => "it is called `health_check`: `health_check = { check = \"http\", path = \"/\" }`";
+    Pool: "upstreams" "server" "backends" "hosts" => "it is called `servers`";
+    Pool: "error_page" "sorry_server" => "it is called `fallback`";
+    Pool: "stick" "stick_table" "persistence" "affinity" "session_affinity" => "it is called `sticky`";
+    Server: "maxconn" "max_conns" "max_connections" => "it is called `max_concurrent`";
+    Server: "host" "url" "listen" => "it is called `address`";
+    Server: "check" => "health checks belong to the pool: `health_check = { check = \"http\" }`";
+    Server: "tls" "ssl" "verify" => "TLS to servers is not supported";
+    Queue: "max_wait" => "it is called `timeout`";
+    Queue: "max" "size" "limit" => "it is called `max_requests`";
+    PerAddress: "requests_per" "requests_per_second" "rate" "rps"
+        => "it is called `requests`, per second; `requests_burst` is the size of a burst";
+    PerAddress: "maxconn" "max_connections" => "it is called `connections`";
+    Route: "regex" "regexp" "match" "path_regex" "path_regexp" "location" => NO_REGEX;
+    Route: "timeout" "response_timeout"
+        => "routes have no timeout: `response_timeout` belongs to the pool, `request_read_timeout` to the listener";
+    Route: "backend" "upstream" "proxy_pass" => "it is called `pool`";
+    Route: "return" "status" => "it is called `respond`: `respond = { status = 404 }`";
+    Route: "rate" "rate_limit" "requests_per"
+        => "routes have no rate limit: use `per_address = { requests = N }` of the listener";
+};
 
 /// Options that were removed: the table, the option, and what to do instead.
 const REMOVED: &[(&str, &str, &str)] = &[
@@ -249,44 +144,27 @@ pub(crate) fn meant(advice: &'static str) -> Option<&'static str> {
     advice.strip_prefix("it is called `")?.split('`').next()
 }
 
-const WORDS: &[(&str, &[&str], &str)] = &[
-    ("forwarded", &["nothing", "none", "no"], "write \"off\""),
-    ("unbuffer", &["no", "none"], "write \"off\""),
-    ("handshake", &["none", "no"], "write \"off\""),
-    ("exit_message", &["none", "no"], "write \"off\""),
-    ("idempotent", &["none", "no"], "write \"off\""),
-    (
-        "protocol",
-        &["https", "tls", "ssl", "http2", "h2", "h3", "http3", "http/2", "quic"],
-        "TLS and HTTP/2 are not supported: write \"http\", and terminate them in a proxy in front of this listener",
-    ),
-    (
-        "protocol",
-        &["tcp", "stream"],
-        "raw TCP proxying is not supported: write \"raw\" for requests without a framing",
-    ),
-    ("protocol", &["udp"], "write \"datagrams\""),
-    ("protocol", &["websocket", "ws", "wss"], "write \"http\": upgrades are passed through"),
-    ("protocol", &["mcp", "json-rpc"], "write \"jsonrpc\""),
-    ("protocol", &["lsp"], "write \"content-length\""),
-    (
-        "balance",
-        &["leastconn", "least-conn", "least-connections", "least-request", "least-loaded"],
-        "write \"least-requests\"",
-    ),
-    ("balance", &["least-outstanding"], "write \"least-requests\""),
-    ("balance", &["two-choices", "power-of-two-choices", "p2c"], "write \"power-of-two\""),
-    (
-        "balance",
-        &["weighted", "weighted-round-robin", "static-rr", "wrr"],
-        "write \"round-robin\", which respects weights",
-    ),
-    (
-        "balance",
-        &["source", "ip-hash", "uri", "ring-hash", "maglev", "consistent-hash"],
-        "write \"hash\", and `hash` for its key, like \"source\" or \"path\"",
-    ),
-];
+/// Words in other servers, by option.
+const WORDS: &[(&str, &[&str], &str)] = words! {
+    forwarded: "nothing" "none" "no" => "write \"off\"";
+    unbuffer: "no" "none" => "write \"off\"";
+    handshake: "none" "no" => "write \"off\"";
+    exit_message: "none" "no" => "write \"off\"";
+    idempotent: "none" "no" => "write \"off\"";
+    protocol: "https" "tls" "ssl" "http2" "h2" "h3" "http3" "http/2" "quic"
+        => "TLS and HTTP/2 are not supported: write \"http\", and terminate them in a proxy in front of this listener";
+    protocol: "tcp" "stream" => "raw TCP proxying is not supported: write \"raw\" for requests without a framing";
+    protocol: "udp" => "write \"datagrams\"";
+    protocol: "websocket" "ws" "wss" => "write \"http\": upgrades are passed through";
+    protocol: "mcp" "json-rpc" => "write \"jsonrpc\"";
+    protocol: "lsp" => "write \"content-length\"";
+    balance: "leastconn" "least-conn" "least-connections" "least-request" "least-loaded" => "write \"least-requests\"";
+    balance: "least-outstanding" => "write \"least-requests\"";
+    balance: "two-choices" "power-of-two-choices" "p2c" => "write \"power-of-two\"";
+    balance: "weighted" "weighted-round-robin" "static-rr" "wrr" => "write \"round-robin\", which respects weights";
+    balance: "source" "ip-hash" "uri" "ring-hash" "maglev" "consistent-hash"
+        => "write \"hash\", and `hash` for its key, like \"source\" or \"path\"";
+};
 
 /// Returns advice for a word that has another name here, or does not exist.
 pub(crate) fn word(option: &str, written: &str) -> Option<&'static str> {

@@ -21,8 +21,7 @@ const REDIRECTS: [u64; 5] = [301, 302, 303, 307, 308];
 
 /// Returns the routes of a listener, without those that have a fault.
 pub(crate) fn routes(listener: &Group, faults: &mut Vec<Fault>) -> Vec<Route> {
-    let Some(Value::Groups(groups)) = listener.value("route") else { return Vec::new() };
-    groups.iter().filter_map(|group| route(group, faults)).collect()
+    listener.groups("route").iter().filter_map(|group| route(group, faults)).collect()
 }
 
 fn route(group: &Group, faults: &mut Vec<Fault>) -> Option<Route> {
@@ -31,25 +30,33 @@ fn route(group: &Group, faults: &mut Vec<Fault>) -> Option<Route> {
     let request = edits(group, "request_headers", faults);
     let reply = edits(group, "response_headers", faults);
     let own = authenticate(group, faults);
-    let access = match (own, group.value("public")) {
-        (Some(_), Some(Value::Switch(true))) => {
+    let access = match (own, group.is("public", true)) {
+        (Some(_), true) => {
             let message = "a route that is public lets everybody through";
-            fault(group, "public", message, "remove `public` or `authenticate`", faults);
-            return None;
+            return fault(group, "public", message, "remove `public` or `authenticate`", faults);
         }
         (Some(own), _) => RouteAccess::Own(own),
-        (None, Some(Value::Switch(true))) => RouteAccess::Public,
+        (None, true) => RouteAccess::Public,
         (None, _) => RouteAccess::Inherited,
     };
-    let allow_upgrade = match group.value("allow_upgrade") {
-        Some(Value::Switch(allowed)) => Some(*allowed),
-        _ => None,
-    };
+    let allow_upgrade = group.get("allow_upgrade");
     Some(Route { rule: rule?, action: action?, request, reply, access, allow_upgrade })
 }
 
+/// As [`report`], and returns `None`.
+fn fault<T>(
+    group: &Group,
+    option: &str,
+    message: impl Into<String>,
+    suggestion: impl Into<String>,
+    faults: &mut Vec<Fault>,
+) -> Option<T> {
+    report(group, option, message, suggestion, faults);
+    None
+}
+
 /// Reports a fault at an option of a group, or at another option of the group if this one is missing.
-fn fault(
+fn report(
     group: &Group,
     option: &str,
     message: impl Into<String>,
@@ -64,63 +71,47 @@ fn wrong(option: &str, text: &str, why: impl Display) -> String {
     format!("`{text}` in `{option}` {why}")
 }
 
-fn text<'a>(group: &'a Group, option: &str) -> Option<&'a str> {
-    match group.value(option) {
-        Some(Value::Text(text)) => Some(text),
-        _ => None,
-    }
-}
-
-fn texts<'a>(group: &'a Group, option: &str) -> &'a [String] {
-    match group.value(option) {
-        Some(Value::Texts(texts)) => texts,
-        _ => &[],
-    }
-}
-
 fn rule(group: &Group, faults: &mut Vec<Fault>) -> Option<Rule> {
     let before = faults.len();
     let mut rule = Rule::default();
-    for name in texts(group, "host") {
+    for name in group.texts("host") {
         match Host::parse(name) {
             Ok(host) => rule.hosts.push(host),
             Err(why) => {
                 let suggestion = "write a host like \"example.org\" or \"*.example.org\"";
-                fault(group, "host", wrong("host", name, why), suggestion, faults);
+                report(group, "host", wrong("host", name, why), suggestion, faults);
             }
         }
     }
-    for method in texts(group, "method") {
+    for method in group.texts("method") {
         let upper = method.to_ascii_uppercase();
         if method.is_empty()
             || !method.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
         {
             let suggestion = "write one like \"GET\"";
-            fault(group, "method", wrong("method", method, "is no method"), suggestion, faults);
+            report(group, "method", wrong("method", method, "is no method"), suggestion, faults);
         } else if *method != upper {
             let why = "is not in capitals, and no client sends it so";
             let suggestion = format!("write \"{upper}\"");
-            fault(group, "method", wrong("method", method, why), suggestion, faults);
+            report(group, "method", wrong("method", method, why), suggestion, faults);
         }
         rule.methods.push(method.as_str().into());
     }
     rule.path = path_rule(group, faults);
-    if let Some(Value::Groups(headers)) = group.value("header") {
-        rule.fields = headers.iter().filter_map(|header| field_rule(header, faults)).collect();
-    }
+    let headers = group.groups("header").iter();
+    rule.fields = headers.filter_map(|header| field_rule(header, faults)).collect();
     (faults.len() == before).then_some(rule)
 }
 
 fn path_rule(group: &Group, faults: &mut Vec<Fault>) -> Option<PathRule> {
     let given: Vec<_> = ["path", "prefix", "pattern"]
         .into_iter()
-        .filter_map(|option| Some((option, text(group, option)?)))
+        .filter_map(|option| Some((option, group.text(option)?)))
         .collect();
     let &(option, text) = given.first()?;
     if let Some((other, _)) = given.get(1) {
         let message = format!("a route has either `{option}` or `{other}`");
-        fault(group, other, message, "make two routes of it", faults);
-        return None;
+        return fault(group, other, message, "make two routes of it", faults);
     }
     let path = canonical(group, option, text, faults)?;
     match option {
@@ -129,8 +120,7 @@ fn path_rule(group: &Group, faults: &mut Vec<Fault>) -> Option<PathRule> {
         _ => match Pattern::new(path.as_bytes()) {
             Ok(pattern) => Some(PathRule::Pattern(pattern)),
             Err(why) => {
-                fault(group, option, wrong(option, text, why), "write a shorter one", faults);
-                None
+                fault(group, option, wrong(option, text, why), "write a shorter one", faults)
             }
         },
     }
@@ -162,25 +152,22 @@ fn canonical(group: &Group, option: &str, text: &str, faults: &mut Vec<Fault>) -
             "write it as clients send it, with `%` and two digits for other characters".to_owned(),
         ),
     };
-    fault(group, option, wrong(option, text, why), suggestion, faults);
-    None
+    fault(group, option, wrong(option, text, why), suggestion, faults)
 }
 
 fn field_rule(group: &Group, faults: &mut Vec<Fault>) -> Option<FieldRule> {
-    let name = text(group, "name")?;
-    let wanted = match (text(group, "equals"), text(group, "pattern")) {
+    let name = group.text("name")?;
+    let wanted = match (group.text("equals"), group.text("pattern")) {
         (Some(_), Some(_)) => {
             let message = "a field has either `equals` or `pattern`";
-            fault(group, "pattern", message, "keep one of the two", faults);
-            return None;
+            return fault(group, "pattern", message, "keep one of the two", faults);
         }
         (Some(text), None) => FieldCondition::Equal(text.as_bytes().into()),
         (None, Some(text)) => match Pattern::new(text.as_bytes()) {
             Ok(pattern) => FieldCondition::Pattern(pattern),
             Err(why) => {
                 let suggestion = "write a shorter one";
-                fault(group, "pattern", wrong("pattern", text, why), suggestion, faults);
-                return None;
+                return fault(group, "pattern", wrong("pattern", text, why), suggestion, faults);
             }
         },
         (None, None) => FieldCondition::Present,
@@ -188,7 +175,13 @@ fn field_rule(group: &Group, faults: &mut Vec<Fault>) -> Option<FieldRule> {
     let rule = FieldRule::new(name, wanted);
     if rule.is_none() {
         let suggestion = "write one like \"x-beta\"";
-        fault(group, "name", wrong("name", name, "is not the name of a field"), suggestion, faults);
+        report(
+            group,
+            "name",
+            wrong("name", name, "is not the name of a field"),
+            suggestion,
+            faults,
+        );
     }
     rule
 }
@@ -202,14 +195,12 @@ fn action(group: &Group, faults: &mut Vec<Fault>) -> Option<RouteAction> {
         ["pool"] => {}
         [_] if group.find("rewrite").is_some() => {
             let message = "only what a pool answers is rewritten";
-            fault(group, "rewrite", message, "remove it", faults);
-            return None;
+            return fault(group, "rewrite", message, "remove it", faults);
         }
         [_] => {}
         [one, other, ..] => {
             let message = format!("a route has either `{one}` or `{other}`");
-            fault(group, other, message, "keep one of the two", faults);
-            return None;
+            return fault(group, other, message, "keep one of the two", faults);
         }
         [] => {
             let message = "a route says what becomes of its requests";
@@ -233,26 +224,29 @@ fn action(group: &Group, faults: &mut Vec<Fault>) -> Option<RouteAction> {
 }
 
 fn rewrite(route: &Group, group: &Group, faults: &mut Vec<Fault>) -> Option<Rewrite> {
-    if let Some(to) = text(group, "to") {
+    if let Some(to) = group.text("to") {
         if group.find("strip").is_some() || group.find("add").is_some() {
             let message = "a rewrite has either `to`, or `strip` and `add`";
-            fault(group, "to", message, "keep one of them", faults);
-            return None;
+            return fault(group, "to", message, "keep one of them", faults);
         }
         let template = template(route, group, to, faults)?;
         if !template.begins_with_slash() {
             let why = "does not always begin with a slash";
-            fault(group, "to", wrong("to", to, why), "begin it with `/` or `{path}`", faults);
-            return None;
+            return fault(
+                group,
+                "to",
+                wrong("to", to, why),
+                "begin it with `/` or `{path}`",
+                faults,
+            );
         }
         if template.names_query() {
             let why = "has a query, which stays as it was asked";
-            fault(group, "to", wrong("to", to, why), "remove it", faults);
-            return None;
+            return fault(group, "to", wrong("to", to, why), "remove it", faults);
         }
         return Some(Rewrite::To(template));
     }
-    let part = |option: &str, faults: &mut Vec<Fault>| match text(group, option) {
+    let part = |option: &str, faults: &mut Vec<Fault>| match group.text(option) {
         None => Some(Box::default()),
         Some(text) => {
             let path = canonical(group, option, text, faults)?;
@@ -261,19 +255,29 @@ fn rewrite(route: &Group, group: &Group, faults: &mut Vec<Fault>) -> Option<Rewr
     };
     let (strip, add): (Box<[u8]>, Box<[u8]>) = (part("strip", faults)?, part("add", faults)?);
     if strip.is_empty() && add.is_empty() {
-        fault(route, "rewrite", "this rewrites nothing", "give `strip`, `add` or `to`", faults);
-        return None;
+        return fault(
+            route,
+            "rewrite",
+            "this rewrites nothing",
+            "give `strip`, `add` or `to`",
+            faults,
+        );
     }
-    let own = text(route, "prefix").or_else(|| text(route, "path"));
+    let own = route.text("prefix").or_else(|| route.text("path"));
     let mut scratch = Vec::new();
     if let Some(own) = own
         && let Ok(path) = Path::read(own.trim_end_matches('/').as_bytes(), &mut scratch)
         && !path.is_below(&strip)
     {
-        let strip = text(group, "strip").unwrap_or_default();
+        let strip = group.text("strip").unwrap_or_default();
         let why = format!("is no part of `{own}`, so it would never be stripped");
-        fault(group, "strip", wrong("strip", strip, why), format!("write \"{own}\""), faults);
-        return None;
+        return fault(
+            group,
+            "strip",
+            wrong("strip", strip, why),
+            format!("write \"{own}\""),
+            faults,
+        );
     }
     Some(Rewrite::Prefix { add, strip })
 }
@@ -282,50 +286,44 @@ fn template(route: &Group, group: &Group, to: &str, faults: &mut Vec<Fault>) -> 
     match Template::parse(to) {
         Err(why) => {
             let suggestion = "parts are `{host}`, `{path}`, `{rest}` and `{query}`";
-            fault(group, "to", wrong("to", to, why), suggestion, faults);
-            None
+            fault(group, "to", wrong("to", to, why), suggestion, faults)
         }
         Ok(template) if template.names_rest() && route.find("prefix").is_none() => {
             let why = "has `{rest}`, what lies behind a prefix, and the route has none";
             let suggestion = "write `{path}`, or give the route a `prefix`";
-            fault(group, "to", wrong("to", to, why), suggestion, faults);
-            None
+            fault(group, "to", wrong("to", to, why), suggestion, faults)
         }
         Ok(template) => Some(template),
     }
 }
 
 fn redirect(route: &Group, group: &Group, faults: &mut Vec<Fault>) -> Option<RouteAction> {
-    let (to, status) = (text(group, "to")?, group.number("status")?);
+    let (to, status) = (group.text("to")?, group.number("status")?);
     if !REDIRECTS.contains(&status) {
         let message = format!("a redirect has no status {status}");
-        fault(group, "status", message, "write 301, 302, 303, 307 or 308", faults);
-        return None;
+        return fault(group, "status", message, "write 301, 302, 303, 307 or 308", faults);
     }
     let template = template(route, group, to, faults)?;
     let is_target =
         ["/", "http://", "https://", "{path}"].iter().any(|front| to.starts_with(front));
     if !is_target {
         let suggestion = "begin it with `/` or `https://`";
-        fault(group, "to", wrong("to", to, "leads nowhere"), suggestion, faults);
-        return None;
+        return fault(group, "to", wrong("to", to, "leads nowhere"), suggestion, faults);
     }
     Some(RouteAction::Redirect { status: u16::try_from(status).ok()?, to: template })
 }
 
 fn respond(group: &Group, faults: &mut Vec<Fault>) -> Option<RouteAction> {
     let status = u16::try_from(group.number("status")?).ok()?;
-    let content_type = text(group, "type")?;
+    let content_type = group.text("type")?;
     if content_type.bytes().any(|byte| !(32..127).contains(&byte)) {
         let suggestion = "write one like \"text/html\"";
-        fault(group, "type", wrong("type", content_type, "is no type"), suggestion, faults);
-        return None;
+        return fault(group, "type", wrong("type", content_type, "is no type"), suggestion, faults);
     }
-    let body = match (text(group, "body"), text(group, "file")) {
+    let body = match (group.text("body"), group.text("file")) {
         (Some(_), Some(_)) => {
             let message = "an answer has either `body` or `file`";
-            fault(group, "file", message, "keep one of the two", faults);
-            return None;
+            return fault(group, "file", message, "keep one of the two", faults);
         }
         (None, Some(file)) => RespondBody::File(file.to_owned()),
         (body, None) => RespondBody::Text(body.unwrap_or_default().to_owned()),
@@ -334,8 +332,7 @@ fn respond(group: &Group, faults: &mut Vec<Fault>) -> Option<RouteAction> {
         (status, ["body", "file"].into_iter().find(|option| group.find(option).is_some()))
     {
         let message = format!("an answer with status {status} has no body");
-        fault(group, option, message, "remove it, or write another `status`", faults);
-        return None;
+        return fault(group, option, message, "remove it, or write another `status`", faults);
     }
     Some(RouteAction::Respond { status, body, content_type: content_type.to_owned() })
 }
@@ -345,9 +342,9 @@ pub(crate) fn edits(group: &Group, option: &str, faults: &mut Vec<Fault>) -> Edi
     let mut edits = Edits::none();
     let Some(inner) = group.inner(option) else { return edits };
     let suggestion = "see docs/routes.md for what can be changed";
-    for name in texts(inner, "remove") {
+    for name in inner.texts("remove") {
         if let Err(why) = edits.remove(name) {
-            fault(inner, "remove", wrong("remove", name, why), suggestion, faults);
+            report(inner, "remove", wrong("remove", name, why), suggestion, faults);
         }
     }
     for (option, add) in [
@@ -357,7 +354,7 @@ pub(crate) fn edits(group: &Group, option: &str, faults: &mut Vec<Fault>) -> Edi
         let Some(Value::Variables(fields)) = inner.value(option) else { continue };
         for (name, value) in fields {
             if let Err(why) = add(&mut edits, name, value) {
-                fault(inner, option, wrong(option, name, why), suggestion, faults);
+                report(inner, option, wrong(option, name, why), suggestion, faults);
             }
         }
     }
@@ -367,31 +364,26 @@ pub(crate) fn edits(group: &Group, option: &str, faults: &mut Vec<Fault>) -> Edi
 /// Returns the authentication, if it is configured.
 pub(crate) fn authenticate(group: &Group, faults: &mut Vec<Fault>) -> Option<Authenticate> {
     let inner = group.inner("authenticate")?;
-    let realm = text(inner, "realm")?;
+    let realm = inner.text("realm")?;
     if let Err(why) = Authenticator::new(realm) {
-        fault(inner, "realm", wrong("realm", realm, why), "write plain words", faults);
-        return None;
+        return fault(inner, "realm", wrong("realm", realm, why), "write plain words", faults);
     }
     let mut bearer = Vec::new();
-    for text in texts(inner, "bearer") {
+    for text in inner.texts("bearer") {
         match values::secret(text) {
             Ok(secret) => bearer.push(secret),
             // The entry may be the secret itself, so it is not shown.
             Err(bad) => {
                 let message = format!("an entry of `bearer` {}", bad.why);
-                fault(inner, "bearer", message, bad.suggestion.unwrap_or_default(), faults);
+                report(inner, "bearer", message, bad.suggestion.unwrap_or_default(), faults);
             }
         }
     }
-    let basic: Option<Secret> = match inner.value("basic") {
-        Some(Value::Secret(secret)) => Some(secret.clone()),
-        _ => None,
-    };
+    let basic: Option<Secret> = inner.get("basic");
     if bearer.is_empty() && inner.find("bearer").is_none() && inner.find("basic").is_none() {
         let message = "nobody would be let through";
-        fault(group, "authenticate", message, "give `bearer` or `basic`", faults);
-        return None;
+        return fault(group, "authenticate", message, "give `bearer` or `basic`", faults);
     }
-    let forward = matches!(inner.value("forward"), Some(Value::Switch(true)));
+    let forward = inner.is("forward", true);
     Some(Authenticate { bearer, basic, realm: realm.to_owned(), forward })
 }
