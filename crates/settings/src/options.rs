@@ -5,11 +5,13 @@
 mod declare;
 mod found;
 pub(crate) mod kinds;
+mod setting;
 mod shape;
 
 pub(crate) use declare::{change, default, filled, option_name, options, part, words};
-pub(crate) use found::{Found, Group, Options, Setting, Value, read_as, settings};
+pub(crate) use found::{Found, Group, Value};
+pub(crate) use setting::{Options, Setting, read_as, settings};
 pub(crate) use shape::{
-    Default, Kind, Needs, Opt, Reload, Section, Shorthand, Shows, Word, WorkerKind, find, find_for,
-    formerly, joined, length,
+    Default, Kind, Needs, Opt, Reload, Section, Shorthand, Shows, Unit, Word, WorkerKind, find,
+    find_for, formerly, joined, length,
 };

@@ -3,7 +3,7 @@
 //! What it is: the table as Markdown. What it depends on: the table. What it must never depend on: anything outside the
 //! table.
 
-use crate::options::{Default, Kind, Opt, Reload, Section, Shorthand, WorkerKind};
+use crate::options::{Default, Kind, Opt, Reload, Section, Shorthand, Unit, WorkerKind};
 use crate::table::{KIND_TABLES, KindTable, SECTIONS};
 use crate::walk::range;
 
@@ -167,35 +167,29 @@ fn words(page: &mut String, options: &[Opt]) {
     }
 }
 
-fn type_text(kind: &Kind) -> &'static str {
-    match kind {
-        Kind::Count { .. } => "whole number",
-        Kind::CountOr { word: "off", .. } => "whole number or `off`",
-        Kind::CountOr { .. } => "whole number or `auto`",
-        Kind::Size { off: true, .. } => "size or `off`",
-        Kind::Size { .. } => "size",
-        Kind::Time { off: true, .. } => "duration or `off`",
-        Kind::Time { .. } => "duration",
+fn type_text(kind: &Kind) -> String {
+    let text = match kind {
+        Kind::Number { unit, zero, .. } => {
+            let text = match unit {
+                Unit::One => "whole number",
+                Unit::Bytes => "size",
+                Unit::Milliseconds => "duration",
+            };
+            return zero.map_or_else(|| text.to_owned(), |word| format!("{text} or `{word}`"));
+        }
         Kind::Switch => "true or false",
         Kind::Processors => "word or list of numbers",
         Kind::Word(_) => "word",
-        Kind::Address => "address",
-        Kind::Server => "address or name",
-        Kind::Key => "key",
-        Kind::Percent => "percent",
-        Kind::Pool => "name of a pool",
-        Kind::Text(_) => "text",
-        Kind::Template => "text with `{name}`",
+        Kind::Text(form) => form.title,
         Kind::Names(_) => "list of names",
         Kind::Command => "list of texts",
         Kind::Variables => "table of texts",
-        Kind::Target => "database",
-        Kind::Secret => "location of a secret",
         Kind::List(..) => "list of tables",
         Kind::Group(_, Shorthand::None) => "table",
         Kind::Group(_, Shorthand::Span) => "table, number or range",
         Kind::Group(_, Shorthand::Off) => "table or `\"off\"`",
-    }
+    };
+    text.to_owned()
 }
 
 fn default_text(option: &Opt, of: WorkerKind) -> String {
@@ -232,8 +226,8 @@ fn reload_text(reload: Reload) -> String {
 
 fn as_written(kind: &Kind, text: &str) -> String {
     match kind {
-        Kind::Count { .. } | Kind::Switch => text.to_owned(),
-        Kind::CountOr { word, .. } if text != *word => text.to_owned(),
+        Kind::Switch => text.to_owned(),
+        Kind::Number { unit: Unit::One, zero, .. } if *zero != Some(text) => text.to_owned(),
         _ => format!("\"{text}\""),
     }
 }

@@ -50,7 +50,7 @@ fn of_pool(pool: &Pool) -> impl Iterator<Item = &Secret> {
 
 #[cfg(test)]
 mod tests {
-    use crate::options::{Kind, Opt};
+    use crate::options::{Kind, Opt, Shows};
     use crate::parse::parse;
     use crate::source::Source;
     use crate::table::SECTIONS;
@@ -61,7 +61,7 @@ mod tests {
             options
                 .iter()
                 .map(|option| match option.kind {
-                    Kind::Secret => 1,
+                    Kind::Text(form) if form.shows == Shows::Place => 1,
                     Kind::Group(inner, _) | Kind::List(inner, _) => count(inner),
                     _ => 0,
                 })

@@ -49,24 +49,13 @@ fn add(options: &'static [Opt], all: &mut BTreeMap<&'static str, (Shows, bool)>)
 /// What an error may show of the value of this option.
 pub(crate) fn of(option: &Opt) -> Shows {
     match option.kind {
-        Kind::Count { .. }
-        | Kind::CountOr { .. }
-        | Kind::Size { .. }
-        | Kind::Time { .. }
-        | Kind::Switch
-        | Kind::Processors
-        | Kind::Word(_)
-        | Kind::Address
-        | Kind::Server
-        | Kind::Key
-        | Kind::Percent
-        | Kind::Pool
-        | Kind::Template
-        | Kind::Group(..) => Shows::Whole,
-        Kind::Text(shows) | Kind::Names(shows) => shows,
-        Kind::Target => Shows::Target,
+        Kind::Number { .. } | Kind::Switch | Kind::Processors | Kind::Word(_) | Kind::Group(..) => {
+            Shows::Whole
+        }
+        Kind::Text(form) => form.shows,
+        Kind::Names(shows) => shows,
         Kind::Command => Shows::Program,
-        Kind::Secret | Kind::Variables => Shows::Place,
+        Kind::Variables => Shows::Place,
         // A text in such a list is the value of one option.
         Kind::List(inner, alone) => {
             inner.iter().find(|one| one.name == alone).map_or(Shows::Nothing, of)

@@ -117,7 +117,7 @@ pub(crate) fn tables_of(name: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::model::Configuration;
-    use crate::options::{Kind, Reload};
+    use crate::options::{Kind, Reload, Unit};
     use crate::parse::parse;
     use crate::reload::restart_required;
     use crate::source::Source;
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn counts_fit_the_model() {
         each_option(|_, option| {
-            if let Kind::Count { min, max } = option.kind {
+            if let Kind::Number { unit: Unit::One, min, max, .. } = option.kind {
                 assert!(min <= max && u32::try_from(max).is_ok(), "{}", option.name);
             }
         });
@@ -214,18 +214,15 @@ mod tests {
 
     /// Returns values of an option that differ from its default, as they are written in a file.
     fn others(option: &Opt) -> Vec<String> {
-        let numbers = |min: u64, max: u64| vec![min.to_string(), max.to_string()];
+        let texts = |texts: &[&str]| texts.iter().map(|text| format!("\"{text}\"")).collect();
         match option.kind {
-            Kind::Count { min, max } | Kind::CountOr { min, max, .. } => numbers(min, max),
-            Kind::Size { min, max, .. } => numbers(min, max),
-            Kind::Time { .. } => vec!["\"7s\"".to_owned()],
+            Kind::Number { unit: Unit::Milliseconds, .. } => vec!["\"7s\"".to_owned()],
+            Kind::Number { min, max, .. } => vec![min.to_string(), max.to_string()],
             Kind::Switch => vec!["true".to_owned(), "false".to_owned()],
             Kind::Word(words) => words.iter().map(|word| format!("{:?}", word.name)).collect(),
-            Kind::Percent => vec!["\"77%\"".to_owned()],
-            Kind::Text(_) | Kind::Template => vec!["\"/x\"".to_owned(), "\"{1}\"".to_owned()],
+            Kind::Text(form) if form.title == "percent" => texts(&["77%"]),
+            Kind::Text(_) => texts(&["/x", "{1}", "header:x", "word:1", "env:X"]),
             Kind::Names(_) => vec!["[\"10.0.0.9\"]".to_owned(), "[\"a\"]".to_owned()],
-            Kind::Key => vec!["\"header:x\"".to_owned(), "\"word:1\"".to_owned()],
-            Kind::Secret => vec!["\"env:X\"".to_owned()],
             Kind::Command => vec!["[\"x\"]".to_owned()],
             Kind::Variables => vec!["{ a = \"x\" }".to_owned()],
             Kind::Processors => vec!["[0]".to_owned()],

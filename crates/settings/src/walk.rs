@@ -23,7 +23,7 @@ use crate::table::{self, INCLUDE, KindTable, SECTIONS};
 use crate::tree::{Entry, Raw, Table};
 use crate::values;
 
-use report::{Walk, list, shown, with_suggestion};
+use report::{Walk, list, shown};
 
 /// The default maximum size of a JSON-RPC message, in bytes.
 const MESSAGE_MAX: u64 = 16 << 20;
@@ -120,7 +120,7 @@ impl Walk<'_> {
                         let message = format!("the name `{}` {}", shown(&entry.key), bad.why);
                         let fault = Fault::at(entry.place.clone(), message)
                             .expected("expected lower-case letters, digits, `_` and `-`");
-                        self.faults.push(with_suggestion(fault, bad.suggestion));
+                        self.faults.push(fault.suggested(bad.suggestion));
                     }
                     let worker = if kind.name == "pool" {
                         worker_of(options)
@@ -525,8 +525,7 @@ fn worker_of(table: &Table) -> Option<WorkerKind> {
 /// Returns an example of a required option.
 fn example(option: &Opt) -> String {
     let value = match option.kind {
-        Kind::Address | Kind::Server => "\"127.0.0.1:7000\"",
-        Kind::Pool => "\"NAME\"",
+        Kind::Text(form) => form.example,
         Kind::Names(_) => "[\"NAME\", …]",
         _ => "\"…\"",
     };

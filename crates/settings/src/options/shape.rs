@@ -6,6 +6,9 @@
 
 use std::time::Duration;
 
+use super::found::Value;
+use crate::quantities::{self, Bad};
+
 /// A section of the file.
 #[derive(Debug)]
 pub(crate) struct Section {
@@ -170,48 +173,84 @@ pub(crate) enum Default {
 /// The kind of value of an option.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
-    /// A whole number in an inclusive range.
-    Count { min: u64, max: u64 },
-    /// A whole number in an inclusive range, or this word, which means 0.
-    CountOr { min: u64, max: u64, word: &'static str },
-    /// A number of bytes in an inclusive range; also `off`, which means 0, if `off` is set.
-    Size { min: u64, max: u64, off: bool },
-    /// A duration in an inclusive range; also `off`, which means 0, if `off` is set.
-    Time { min: Duration, max: Duration, off: bool },
+    /// A whole number of this unit in an inclusive range, or the word `zero`, which means 0.
+    Number { unit: Unit, min: u64, max: u64, zero: Option<&'static str> },
     /// `true` or `false`.
     Switch,
     /// `any`, `near`, `spread` or a list of numbers.
     Processors,
     /// One of these words.
     Word(&'static [Word]),
-    /// An address to listen on.
-    Address,
-    /// An address or host name to connect to.
-    Server,
-    /// A property of a request or its client.
-    Key,
-    /// A percentage, written `30%`.
-    Percent,
-    /// The name of a pool.
-    Pool,
-    /// A non-empty text.
-    Text(Shows),
-    /// A text of one line with placeholders `{name}`.
-    Template,
+    /// A text of this form.
+    Text(&'static Form),
     /// A non-empty list of distinct texts.
     Names(Shows),
     /// A program and its arguments.
     Command,
     /// Environment variables and their values.
     Variables,
-    /// `sqlite:PATH`, `postgres://…` or `mysql://…`.
-    Target,
-    /// `env:NAME` or `file:PATH`.
-    Secret,
     /// A table of options. `Shorthand` is its short form.
     Group(&'static [Opt], Shorthand),
     /// A non-empty list of tables. A text in it is a table with only the named option.
     List(&'static [Opt], &'static str),
+}
+
+/// The unit of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// A number without a unit.
+    One,
+    /// A size.
+    Bytes,
+    /// A duration.
+    Milliseconds,
+}
+
+impl Unit {
+    /// Parses a text with a unit; `None` if the number is written without quotes.
+    pub(crate) fn read(self, text: &str) -> Option<Result<u64, Bad>> {
+        match self {
+            Self::One => None,
+            Self::Bytes => Some(quantities::size(text)),
+            Self::Milliseconds => Some(
+                quantities::duration(text)
+                    .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+            ),
+        }
+    }
+
+    /// Returns a number as it is written.
+    pub(crate) fn show(self, number: u64) -> String {
+        match self {
+            Self::One => number.to_string(),
+            Self::Bytes => quantities::size_text(number),
+            Self::Milliseconds => quantities::duration_text(Duration::from_millis(number)),
+        }
+    }
+
+    /// Returns a number as a value.
+    pub(crate) const fn value(self, number: u64) -> Value {
+        match self {
+            Self::One | Self::Bytes => Value::Number(number),
+            Self::Milliseconds => Value::Time(Duration::from_millis(number)),
+        }
+    }
+}
+
+/// A form of text: how it is described, what errors show of it, and how it is parsed.
+#[derive(Debug)]
+pub(crate) struct Form {
+    /// The type in the reference.
+    pub(crate) title: &'static str,
+    /// What an error expects.
+    pub(crate) expected: &'static str,
+    /// An example of a required option.
+    pub(crate) example: &'static str,
+    /// What errors may show of it.
+    pub(crate) shows: Shows,
+    /// A number up to this one, between these texts, was probably meant by a number without quotes.
+    pub(crate) number: Option<(u64, &'static str, &'static str)>,
+    pub(crate) read: fn(&str) -> Result<Value, Bad>,
 }
 
 /// The short form of a table.

@@ -4,21 +4,17 @@
 //! depends on: kinds and nodes. What it must never depend on: other options.
 
 use std::borrow::Cow;
-use std::time::Duration;
 
-use super::report::{Walk, list, shown, with_suggestion};
+use super::report::{Walk, list, shown};
 use crate::fault::Fault;
 use crate::foreign;
 use crate::mask;
 use crate::model::Processors;
 use crate::nearest::nearest;
-use crate::options::{Kind, Opt, Shorthand, Value};
-use crate::quantities::{self, Bad, duration_text, size_text};
+use crate::options::{Kind, Opt, Shorthand, Shows, Unit, Value};
+use crate::quantities::{self, Bad};
 use crate::tree::{Entry, Node, Raw};
 use crate::values;
-
-/// The word that turns an option off, if that is possible.
-const OFF: &str = "off";
 
 /// Returns the value of an option that is not a table; `None` after a fault was reported.
 pub(super) fn value(walk: &mut Walk<'_>, option: &'static Opt, entry: &Entry) -> Option<Value> {
@@ -33,7 +29,8 @@ pub(super) fn value(walk: &mut Walk<'_>, option: &'static Opt, entry: &Entry) ->
 fn variable<'a>(kind: &Kind, raw: &'a Raw) -> Option<&'a str> {
     let Raw::Text(text) = raw else { return None };
     match kind {
-        Kind::Secret | Kind::Names(_) | Kind::Command | Kind::Variables => None,
+        Kind::Names(_) | Kind::Command | Kind::Variables => None,
+        Kind::Text(form) if form.shows == Shows::Place => None,
         _ => text.strip_prefix("env:"),
     }
 }
@@ -57,8 +54,7 @@ fn from_variable(
     // The value may be a secret with any option, because variables often contain secrets.
     walk.variables.insert(name.to_owned());
     walk.hidden.push(text.clone());
-    let is_number =
-        matches!(option.kind, Kind::Count { .. } | Kind::CountOr { .. } | Kind::Size { .. });
+    let is_number = matches!(option.kind, Kind::Number { unit: Unit::One | Unit::Bytes, .. });
     let raw = match (text.parse(), text.parse()) {
         (Ok(number), _) if is_number => Raw::Integer(Some(number)),
         (_, Ok(value)) if matches!(option.kind, Kind::Switch) => Raw::Boolean(value),
@@ -82,27 +78,29 @@ fn from_variable(
 /// Reads a value from the file, or from a variable.
 fn written(walk: &mut Walk<'_>, option: &'static Opt, entry: &Entry) -> Option<Value> {
     match (&option.kind, &entry.node.raw) {
-        (
-            Kind::Count { min, max } | Kind::CountOr { min, max, .. } | Kind::Size { min, max, .. },
-            Raw::Integer(number),
-        ) => {
-            let number = number.and_then(|number| u64::try_from(number).ok());
-            in_range(walk, option, entry, number.filter(|n| (min..=max).contains(&n)))
+        (Kind::Number { unit, min, max, zero }, raw) => {
+            let number = match raw {
+                Raw::Text(text) if Some(text.as_str()) == *zero => return Some(unit.value(0)),
+                Raw::Integer(number) if *unit != Unit::Milliseconds => {
+                    number.and_then(|number| u64::try_from(number).ok())
+                }
+                Raw::Text(text) => match unit.read(text) {
+                    Some(Ok(number)) => Some(number),
+                    Some(Err(bad)) => return refuse(walk, option, entry, bad),
+                    None => return wrong_type(walk, option, entry),
+                },
+                _ => return wrong_type(walk, option, entry),
+            };
+            let value = number.filter(|number| (min..=max).contains(&number));
+            if value.is_none() {
+                out_of_range(walk, option.name, &option.kind, entry);
+            }
+            value.map(|number| unit.value(number))
         }
         (Kind::Switch, Raw::Boolean(value)) => Some(Value::Switch(*value)),
         (Kind::Processors, Raw::List(items)) => processors(walk, option, entry, items),
         (kind, Raw::Text(text)) => match from_text(option.name, kind, text) {
-            Some(Ok(value)) => match kind {
-                Kind::Size { min, max, .. } if text != OFF => {
-                    let fits = matches!(value, Value::Number(n) if (min..=max).contains(&&n));
-                    in_range_value(walk, option, entry, fits.then_some(value))
-                }
-                Kind::Time { min, max, .. } if text != OFF => {
-                    let fits = matches!(value, Value::Time(t) if (min..=max).contains(&&t));
-                    in_range_value(walk, option, entry, fits.then_some(value))
-                }
-                _ => Some(value),
-            },
+            Some(Ok(value)) => Some(value),
             Some(Err(bad)) => refuse(walk, option, entry, bad),
             None => wrong_type(walk, option, entry),
         },
@@ -119,8 +117,11 @@ fn written(walk: &mut Walk<'_>, option: &'static Opt, entry: &Entry) -> Option<V
 /// Parses a default, which is written as in a file.
 pub(super) fn default(kind: &Kind, text: &str) -> Value {
     match kind {
-        Kind::Count { .. } => text.parse().map(Value::Number).ok(),
-        Kind::CountOr { word, .. } if text != *word => text.parse().map(Value::Number).ok(),
+        Kind::Number { unit, zero, .. } if *zero == Some(text) => Some(unit.value(0)),
+        Kind::Number { unit, .. } => {
+            let number = unit.read(text).map_or_else(|| text.parse().ok(), Result::ok);
+            number.map(|number| unit.value(number))
+        }
         Kind::Switch => text.parse().map(Value::Switch).ok(),
         _ => from_text("", kind, text).and_then(Result::ok),
     }
@@ -131,8 +132,9 @@ pub(super) fn default(kind: &Kind, text: &str) -> Value {
 #[cfg(test)]
 pub(crate) fn readable(option: &'static Opt, text: &str) -> bool {
     let raw = match option.kind {
-        Kind::Count { .. } => Raw::Integer(text.parse().ok()),
-        Kind::CountOr { word, .. } if text != word => Raw::Integer(text.parse().ok()),
+        Kind::Number { unit: Unit::One, zero, .. } if zero != Some(text) => {
+            Raw::Integer(text.parse().ok())
+        }
         Kind::Switch => Raw::Boolean(text == "true"),
         _ => Raw::Text(text.to_owned()),
     };
@@ -171,7 +173,7 @@ pub(super) fn short(
     };
     for (name, number) in [("min", span.0), ("max", span.1)] {
         let inner = crate::options::find(inner, name).expect("a span stands for these two");
-        let Kind::Count { min, max } = inner.kind else { unreachable!("both are counts") };
+        let Kind::Number { min, max, .. } = inner.kind else { unreachable!("both are numbers") };
         if !(min..=max).contains(&number) {
             out_of_range(walk, option.name, &inner.kind, entry);
             return Some(None);
@@ -183,34 +185,19 @@ pub(super) fn short(
 /// Parses a text for a kind that is written as a text; `None` for other kinds.
 fn from_text(option: &str, kind: &Kind, text: &str) -> Option<Result<Value, Bad>> {
     Some(match kind {
-        Kind::Size { off: true, .. } if text == OFF => Ok(Value::Number(0)),
-        Kind::Time { off: true, .. } if text == OFF => Ok(Value::Time(Duration::ZERO)),
-        Kind::Size { .. } => quantities::size(text).map(Value::Number),
-        Kind::Time { .. } => quantities::duration(text).map(Value::Time),
         Kind::Word(words) => match words.iter().find(|word| word.name == text) {
             Some(word) => Ok(Value::Word(word.name)),
             None => Err(unknown_word(option, words.iter().map(|word| word.name).collect(), text)),
         },
-        Kind::CountOr { word, .. } if text == *word => Ok(Value::Number(0)),
         Kind::Processors => values::processors(text).map(Value::Processors),
-        Kind::Address => values::address(text).map(Value::Address),
-        Kind::Server => values::server_address(text).map(Value::Address),
-        Kind::Target => values::target(text).map(Value::Target),
-        Kind::Secret => values::secret(text).map(Value::Secret),
-        Kind::Key => values::key(text).map(Value::Key),
-        Kind::Percent => quantities::percent(text).map(Value::Number),
-        Kind::Template => values::template(text).map(|()| Value::Text(text.to_owned())),
-        Kind::Text(_) | Kind::Pool => plain(text).map(|()| Value::Text(text.to_owned())),
-        Kind::Count { .. }
-        | Kind::CountOr { .. }
+        Kind::Text(form) => (form.read)(text),
+        Kind::Number { .. }
         | Kind::Switch
         | Kind::Names(_)
         | Kind::Command
         | Kind::Variables
         | Kind::Group(..)
-        | Kind::List(..) => {
-            return None;
-        }
+        | Kind::List(..) => return None,
     })
 }
 
@@ -239,15 +226,6 @@ fn processors(
         return wrong_type(walk, option, entry);
     }
     Some(Value::Processors(Processors::List(numbers)))
-}
-
-fn plain(text: &str) -> Result<(), Bad> {
-    let why = match text {
-        text if text.trim().is_empty() => "is empty",
-        text if text.contains('\0') => "contains a NUL",
-        _ => return Ok(()),
-    };
-    Err(Bad { why: why.to_owned(), suggestion: None })
 }
 
 fn unknown_word(option: &str, words: Vec<&'static str>, text: &str) -> Bad {
@@ -348,34 +326,13 @@ fn variables(walk: &mut Walk<'_>, option: &Opt, table: &[Entry]) -> Option<Value
                 let fault = Fault::at(entry.node.span.clone(), message)
                     .expected("expected a text in quotes");
                 let simple = !word.contains(['"', '\'', '\n', '[', '{']);
-                Some(with_suggestion(fault, simple.then(|| format!("write \"{word}\""))))
+                Some(fault.suggested(simple.then(|| format!("write \"{word}\""))))
             }
         };
         walk.faults.extend(fault);
         all = None;
     }
     all.map(Value::Variables)
-}
-
-fn in_range(
-    walk: &mut Walk<'_>,
-    option: &Opt,
-    entry: &Entry,
-    number: Option<u64>,
-) -> Option<Value> {
-    in_range_value(walk, option, entry, number.map(Value::Number))
-}
-
-fn in_range_value(
-    walk: &mut Walk<'_>,
-    option: &Opt,
-    entry: &Entry,
-    value: Option<Value>,
-) -> Option<Value> {
-    if value.is_none() {
-        out_of_range(walk, option.name, &option.kind, entry);
-    }
-    value
 }
 
 fn out_of_range(walk: &mut Walk<'_>, name: &str, kind: &Kind, entry: &Entry) {
@@ -385,7 +342,8 @@ fn out_of_range(walk: &mut Walk<'_>, name: &str, kind: &Kind, entry: &Entry) {
         .expected(format!("expected {}", expectation(kind)));
     if let Some((min, max)) = range(kind) {
         let is_zero = ["0", "\"0s\"", "\"0ms\"", "\"0m\"", "\"0h\"", "\"0B\""].contains(&word);
-        fault = fault.suggestion(match is_zero && can_be_off(kind) {
+        let can_be_off = matches!(kind, Kind::Number { zero: Some("off"), .. });
+        fault = fault.suggestion(match is_zero && can_be_off {
             true => format!("write `{name} = \"off\"`"),
             false => format!("write a value from {min} to {max}"),
         });
@@ -393,25 +351,17 @@ fn out_of_range(walk: &mut Walk<'_>, name: &str, kind: &Kind, entry: &Entry) {
     walk.faults.push(fault);
 }
 
-const fn can_be_off(kind: &Kind) -> bool {
-    match kind {
-        Kind::Size { off, .. } | Kind::Time { off, .. } => *off,
-        Kind::CountOr { word, .. } => matches!(word.as_bytes(), b"off"),
-        _ => false,
-    }
-}
-
 fn refuse(walk: &mut Walk<'_>, option: &Opt, entry: &Entry, bad: Bad) -> Option<Value> {
     let word = walk.text.get(entry.node.span.clone()).unwrap_or_default();
     // It is masked before it is shortened: a part of a password cannot be found later.
     let word = match option.kind {
-        Kind::Target => Cow::Owned(mask::target(word)),
+        Kind::Text(form) if form.shows == Shows::Target => Cow::Owned(mask::target(word)),
         _ => Cow::Borrowed(word),
     };
     let message = format!("`{}` = {} {}", option.name, shown_value(&word), bad.why);
     let fault = Fault::at(entry.node.span.clone(), message)
         .expected(format!("expected {}", expectation(&option.kind)));
-    walk.faults.push(with_suggestion(fault, bad.suggestion));
+    walk.faults.push(fault.suggested(bad.suggestion));
     None
 }
 
@@ -421,7 +371,7 @@ pub(super) fn wrong_type<T>(walk: &mut Walk<'_>, option: &Opt, entry: &Entry) ->
     let fault = Fault::at(entry.node.span.clone(), message)
         .expected(format!("expected {}", expectation(&option.kind)));
     let suggestion = suggest_value(walk, option, entry);
-    walk.faults.push(with_suggestion(fault, suggestion));
+    walk.faults.push(fault.suggested(suggestion));
     None
 }
 
@@ -430,9 +380,7 @@ fn suggest_value(walk: &Walk<'_>, option: &Opt, entry: &Entry) -> Option<String>
     let word = walk.text.get(entry.node.span.clone()).unwrap_or_default();
     let quote = |text: &str| format!("\"{}\"", text.escape_default());
     let meant = match (&option.kind, &entry.node.raw) {
-        (Kind::Count { .. } | Kind::CountOr { .. }, Raw::Text(text))
-            if text.parse::<u64>().is_ok() =>
-        {
+        (Kind::Number { unit: Unit::One, .. }, Raw::Text(text)) if text.parse::<u64>().is_ok() => {
             text.clone()
         }
         (Kind::Group(..), Raw::Integer(Some(count @ 0..=254))) if option.name == "retries" => {
@@ -443,9 +391,15 @@ fn suggest_value(walk: &Walk<'_>, option: &Opt, entry: &Entry) -> Option<String>
         }
         (Kind::Switch, Raw::Text(text)) if text == "true" || text == "false" => text.clone(),
         (Kind::Processors, Raw::Integer(Some(0..))) => format!("[{word}]"),
-        (Kind::Percent, Raw::Integer(Some(0..=100))) => format!("\"{word}%\""),
-        (Kind::Time { .. }, Raw::Integer(Some(0..))) => format!("\"{word}s\""),
-        (Kind::Address, Raw::Integer(Some(0..=65_535))) => format!("\":{word}\""),
+        (Kind::Number { unit: Unit::Milliseconds, .. }, Raw::Integer(Some(0..))) => {
+            format!("\"{word}s\"")
+        }
+        (Kind::Text(form), Raw::Integer(Some(number))) => match form.number {
+            Some((max, before, behind)) if (0..=i128::from(max)).contains(number) => {
+                format!("\"{before}{word}{behind}\"")
+            }
+            _ => return None,
+        },
         (Kind::Command, Raw::Text(text)) if !text.trim().is_empty() => {
             // Arguments may be secrets, so they are not repeated.
             let more = |_: &str| "...".to_owned();
@@ -455,22 +409,14 @@ fn suggest_value(walk: &Walk<'_>, option: &Opt, entry: &Entry) -> Option<String>
             format!("[{}]", words.join(", "))
         }
         (Kind::Names(_), Raw::Text(text)) if !text.is_empty() => format!("[{}]", quote(text)),
-        (
-            Kind::Word(_)
-            | Kind::Pool
-            | Kind::Text(_)
-            | Kind::Template
-            | Kind::Address
-            | Kind::Server
-            | Kind::Secret
-            | Kind::Key
-            | Kind::Percent,
-            Raw::List(items),
-        ) => match items.as_slice() {
+        (Kind::Text(form), Raw::List(items)) if form.shows == Shows::Target => match items[..] {
+            [_] => "\"...\"".to_owned(),
+            _ => return None,
+        },
+        (Kind::Word(_) | Kind::Text(_), Raw::List(items)) => match items.as_slice() {
             [Node { raw: Raw::Text(text), .. }] => quote(text),
             _ => return None,
         },
-        (Kind::Target, Raw::List(items)) if items.len() == 1 => "\"...\"".to_owned(),
         _ => return None,
     };
     Some(format!("write `{} = {meant}`", option.name))
@@ -490,22 +436,15 @@ fn shown_value(word: &str) -> String {
 /// Returns what a kind expects, for a message.
 pub(crate) fn expectation(kind: &Kind) -> String {
     match kind {
-        Kind::Count { min, max } => format!("a whole number from {min} to {max}"),
-        Kind::CountOr { min, max, word } => {
-            format!("a whole number from {min} to {max}, or \"{word}\"")
+        Kind::Number { unit, min, max, zero } => {
+            let (what, like) = match unit {
+                Unit::One => ("a whole number", ""),
+                Unit::Bytes => ("a size", ", like 4096 or \"64KiB\""),
+                Unit::Milliseconds => ("a duration", ", like \"500ms\", \"2s\", \"5m\", \"1h\""),
+            };
+            let or = zero.map_or_else(String::new, |word| format!(", or \"{word}\""));
+            format!("{what} from {} to {}{like}{or}", unit.show(*min), unit.show(*max))
         }
-        Kind::Size { min, max, off } => format!(
-            "a size from {} to {}, like 4096 or \"64KiB\"{}",
-            size_text(*min),
-            size_text(*max),
-            or_off(*off)
-        ),
-        Kind::Time { min, max, off } => format!(
-            "a duration from {} to {}, like \"500ms\", \"2s\", \"5m\", \"1h\"{}",
-            duration_text(*min),
-            duration_text(*max),
-            or_off(*off)
-        ),
         Kind::Switch => "true or false".to_owned(),
         Kind::Processors => {
             "\"any\", \"near\", \"spread\" or a list of processors, each once, like [0, 2]"
@@ -515,28 +454,10 @@ pub(crate) fn expectation(kind: &Kind) -> String {
             let words: Vec<String> = words.iter().map(|w| format!("\"{}\"", w.name)).collect();
             words.join(" or ")
         }
-        Kind::Address => "an address like \"127.0.0.1:7000\", \"[::1]:7000\", \":7000\" or \
-                          \"unix:/path\""
-            .to_owned(),
-        Kind::Server => {
-            "an address like \"10.0.0.1:8000\", \"app.example:8000\" or \"unix:/path\"".to_owned()
-        }
-        Kind::Key => {
-            "\"source\", \"line\", \"word:N\", \"field:NAME\", \"member:NAME\", or of HTTP \"header:NAME\", \
-             \"cookie:NAME\", \"path\", \"segment:N\", \"query:NAME\""
-                .to_owned()
-        }
-        Kind::Percent => "a part of a whole, like \"30%\"".to_owned(),
-        Kind::Pool => "the name of a pool".to_owned(),
-        Kind::Text(_) => "a text in quotes".to_owned(),
-        Kind::Template => "a text in quotes, like \"ok\" or \"ok {id}\"".to_owned(),
+        Kind::Text(form) => form.expected.to_owned(),
         Kind::Names(_) => "a list of names, like [\"at\", \"path\"]".to_owned(),
         Kind::Command => "a program and its arguments, like [\"perl\", \"parse.pl\"]".to_owned(),
         Kind::Variables => "a table of texts, like { NAME = \"value\" }".to_owned(),
-        Kind::Target => {
-            "a database like \"sqlite:hits.db\" or \"postgres://me@host/hits\"".to_owned()
-        }
-        Kind::Secret => "\"env:NAME\" or \"file:PATH\"".to_owned(),
         Kind::Group(_, Shorthand::Span) => {
             "a number, a range like \"2..20\", or a table like { min = 2, max = 20 }".to_owned()
         }
@@ -550,18 +471,10 @@ pub(crate) fn expectation(kind: &Kind) -> String {
     }
 }
 
-const fn or_off(off: bool) -> &'static str {
-    if off { ", or \"off\"" } else { "" }
-}
-
 /// Returns both ends of a kind's range, as they are written.
 pub(crate) fn range(kind: &Kind) -> Option<(String, String)> {
     match kind {
-        Kind::Count { min, max } | Kind::CountOr { min, max, .. } => {
-            Some((min.to_string(), max.to_string()))
-        }
-        Kind::Size { min, max, .. } => Some((size_text(*min), size_text(*max))),
-        Kind::Time { min, max, .. } => Some((duration_text(*min), duration_text(*max))),
+        Kind::Number { unit, min, max, .. } => Some((unit.show(*min), unit.show(*max))),
         _ => None,
     }
 }

@@ -28,10 +28,3 @@ pub(super) fn shown(word: &str) -> String {
 pub(super) fn list(words: &[&str]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
-
-pub(super) fn with_suggestion(fault: Fault, suggestion: Option<String>) -> Fault {
-    match suggestion {
-        Some(suggestion) => fault.suggestion(suggestion),
-        None => fault,
-    }
-}
