@@ -33,7 +33,7 @@ pub use program::*;
 pub use retry_on::*;
 pub use route::*;
 pub use servers::*;
-pub(crate) use statuses::Statuses;
+pub(crate) use statuses::statuses;
 
 /// A whole, checked configuration: every name that it mentions is defined in it.
 #[derive(Clone, Debug, PartialEq)]

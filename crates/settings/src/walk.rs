@@ -122,11 +122,8 @@ impl Walk<'_> {
                             .expected("expected lower-case letters, digits, `_` and `-`");
                         self.faults.push(fault.suggested(bad.suggestion));
                     }
-                    let worker = if kind.name == "pool" {
-                        worker_of(options)
-                    } else {
-                        Some(WorkerKind::Any)
-                    };
+                    let is_pool = kind.name == "pool";
+                    let worker = if is_pool { worker_of(options) } else { Some(WorkerKind::Any) };
                     let place = Place {
                         title: format!("`[{}.{}]`", kind.name, shown(&entry.key)),
                         header: entry.place.clone(),
@@ -227,14 +224,8 @@ impl Walk<'_> {
                 WorkerKind::Servers => "servers = [\"127.0.0.1:8000\"]",
                 _ => "url = \"sqlite:hits.db\"",
             };
-            let message = format!("{} has no `{}`", place.title, kind.main);
+            self.faults.push(absent(&place, kind.main, example));
             let place = Some((place.header.clone(), place.header.clone()));
-            self.faults.push(
-                Fault::at(entry.place.clone(), message)
-                    .expected(format!("`{}` is required", kind.main))
-                    .suggestion(format!("add `{example}`"))
-                    .trust(Trust::Absent),
-            );
             group.options.push((kind.short, Found { value: None, place }));
         }
     }
@@ -248,16 +239,7 @@ impl Walk<'_> {
             }
             let value = match (&option.default, &option.kind) {
                 (Default::Required, _) => {
-                    let fault = Fault::at(
-                        place.header.clone(),
-                        format!("{} has no `{}`", place.title, option.name),
-                    );
-                    self.faults.push(
-                        fault
-                            .expected(format!("`{}` is required", option.name))
-                            .suggestion(format!("add `{}`", example(option)))
-                            .trust(Trust::Absent),
-                    );
+                    self.faults.push(absent(place, option.name, &example(option)));
                     continue;
                 }
                 (Default::Inner, Kind::Group(inner, _)) => {
@@ -366,14 +348,8 @@ impl Walk<'_> {
             worker.title()
         );
         let fault = Fault::at(entry.place.clone(), message).expected("does not belong here");
-        self.faults.push(
-            fault.suggestion(
-                option.instead.map_or_else(
-                    || "remove it".to_owned(),
-                    |instead| format!("remove it; {instead}"),
-                ),
-            ),
-        );
+        let remove = option.instead.map(|instead| format!("remove it; {instead}"));
+        self.faults.push(fault.suggestion(remove.unwrap_or_else(|| "remove it".to_owned())));
         true
     }
 
@@ -409,17 +385,29 @@ impl Walk<'_> {
             return names.into_iter().find(|name| *name == meant);
         }
         let home = table::tables_of(&entry.key);
-        let meant = if home.is_none() { nearest(&entry.key, names.iter().copied()) } else { None };
+        self.elsewhere(fault, &entry.key, home, &names)
+    }
+
+    /// Reports an unknown option of which it is known whether it belongs elsewhere. Returns the option that was probably
+    /// meant.
+    fn elsewhere(
+        &mut self,
+        fault: Fault,
+        key: &str,
+        home: Option<String>,
+        names: &[&'static str],
+    ) -> Option<&'static str> {
+        let meant = if home.is_none() { nearest(key, names.iter().copied()) } else { None };
         self.faults.push(match (home, meant) {
             (Some(home), _) => fault
                 .expected("does not belong here")
                 .suggestion(format!("it is an option of {home}")),
             (None, Some(meant)) => fault
                 .expected(format!("did you mean `{meant}`?"))
-                .suggestion(format!("write `{meant}` instead of `{}`", shown(&entry.key))),
+                .suggestion(format!("write `{meant}` instead of `{}`", shown(key))),
             (None, None) => fault
                 .expected("unknown option")
-                .suggestion(format!("the options here are {}", list(&names))),
+                .suggestion(format!("the options here are {}", list(names))),
         });
         meant
     }
@@ -442,19 +430,10 @@ impl Walk<'_> {
         let names = kind.names(options);
         let home = options::find(options, &entry.key).map(|option| {
             let kind = table::KIND_TABLES.iter().find(|kind| kind.of == option.of);
-            kind.map_or_else(|| "[pool.NAME]".to_owned(), KindTable::header)
+            let header = kind.map_or_else(|| "[pool.NAME]".to_owned(), KindTable::header);
+            format!("`{header}`")
         });
-        self.faults.push(match (home, nearest(&entry.key, names.iter().copied())) {
-            (Some(home), _) => fault
-                .expected("does not belong here")
-                .suggestion(format!("it is an option of `{home}`")),
-            (None, Some(meant)) => fault
-                .expected(format!("did you mean `{meant}`?"))
-                .suggestion(format!("write `{meant}` instead of `{}`", shown(&entry.key))),
-            (None, None) => fault
-                .expected("unknown option")
-                .suggestion(format!("the options here are {}", list(&names))),
-        });
+        self.elsewhere(fault, &entry.key, home, &names);
     }
 
     /// Reports an unknown section. Returns the section that was probably meant.
@@ -491,6 +470,14 @@ impl Walk<'_> {
             None => fault.suggestion("begin with a section like `[listener.main]`"),
         });
     }
+}
+
+/// Returns the fault of a table without a required option.
+fn absent(place: &Place, name: &str, example: &str) -> Fault {
+    Fault::at(place.header.clone(), format!("{} has no `{name}`", place.title))
+        .expected(format!("`{name}` is required"))
+        .suggestion(format!("add `{example}`"))
+        .trust(Trust::Absent)
 }
 
 fn renamed(fault: Fault, old: &str, new: &str) -> Fault {

@@ -2,7 +2,7 @@
 
 use super::identity;
 use crate::fault::{Fault, reject};
-use crate::model::{CheckKind, Dispatch, HealthCheck, Statuses};
+use crate::model::{self, CheckKind, Dispatch, HealthCheck};
 use crate::options::{Group, Needs, Setting, Value, WorkerKind};
 use crate::walk::Section;
 
@@ -160,7 +160,7 @@ fn head(health: &Group, faults: &mut Vec<Fault>) {
 fn statuses(health: &Group, name: &str, faults: &mut Vec<Fault>) {
     let Some((text, place)) = health.given_text(name) else { return };
     reject! { faults;
-        Some(place), if Statuses::read(text).is_none()
+        Some(place), if model::statuses(text).is_none()
             => format!("`{text}` is not a range of statuses"),
             expected "expected two numbers from 100 to 599",
             help "write \"200..399\", or \"200\" for one status";

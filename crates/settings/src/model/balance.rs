@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use super::retry_on::RetryOn;
-use super::statuses::Statuses;
 use crate::options::{Group, Needs, Options, Reload, Setting, options, words};
 use crate::values::Key;
 use crate::values::Secret;
@@ -226,12 +225,9 @@ options! {
         };
         /// A request that takes longer than this counts as failed.
         unhealthy_latency: Option<Duration> as time, former(&["slow"]);
-        /// The inclusive range of response statuses that count as failed.
-        unhealthy_status: Option<(u16, u16)> => unhealthy_status {
-            /// Response statuses that count as failed, as a range or a single status, like `500..599`. Without it, no
-            /// status counts.
-            unhealthy_status: Option<Statuses> as name, former(&["failing"]);
-        };
+        /// Response statuses that count as failed, as a range or a single status, like `500..599`. Without it, no
+        /// status counts.
+        unhealthy_status: Option<(u16, u16)> as name, former(&["failing"]);
         /// How long a worker is ejected the first time. The time doubles if the worker fails again soon after, up to 5
         /// min.
         fail_duration: Duration as time = "10s", former(&["eject"]);
@@ -244,10 +240,6 @@ fn check(group: &Group) -> Option<Check> {
 
 fn fail_rate(group: &Group) -> Option<FailRate> {
     group.find("fail_rate").map(|_| FailRate::fill(group))
-}
-
-fn unhealthy_status(group: &Group) -> Option<(u16, u16)> {
-    group.get("unhealthy_status").map(|Statuses(from, to)| (from, to))
 }
 
 options! {
@@ -349,19 +341,11 @@ options! {
         path: String as path = "/", needs(Needs::Check("http"));
         /// Host name in the request. Default: the address of the server.
         host: Option<String> as name, needs(Needs::Check("http"));
-        /// The inclusive range of successful statuses.
-        status: (u16, u16) => status {
-            /// Successful statuses, as a range or a single status.
-            status: Statuses as name = "200..399", needs(Needs::Check("http"));
-        };
+        /// Successful statuses, as a range or a single status.
+        status: (u16, u16) as name = "200..399", needs(Needs::Check("http"));
         /// Text that the first 64 KiB of a successful response body must contain.
         body: Option<String> as text, needs(Needs::Check("http"));
     }
-}
-
-fn status(group: &Group) -> (u16, u16) {
-    let Statuses(from, to) = Statuses::of(group.value("status"));
-    (from, to)
 }
 
 words! {

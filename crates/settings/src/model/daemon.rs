@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::options::kinds::GIB;
-use crate::options::{Group, Reload, options, words};
+use crate::options::{Reload, Value, options, read_as, settings, words};
 use crate::values::Address;
 use crate::values::Secret;
 
@@ -22,12 +22,9 @@ options! {
         memory_max: Option<usize> as size(1 << 20, 16_384 * GIB);
         /// Kernel interface with which the event loops wait.
         event: EventKernel as word = "auto", reload(Reload::Restart);
-        /// The number of event loops.
-        shards: Shards => shards {
-            /// Number of shards: event loops, each on its own thread; `auto`: as many as there are processors for the
-            /// daemon. Clients are distributed among them. Every limit holds for all shards together.
-            shards: u32 as count_or_auto(1, 64) = "1", reload(Reload::Restart);
-        };
+        /// Number of shards: event loops, each on its own thread; `auto`: as many as there are processors for the
+        /// daemon. Clients are distributed among them. Every limit holds for all shards together.
+        shards: Shards as count_or_auto(1, 64) = "1", reload(Reload::Restart);
     }
 }
 
@@ -40,11 +37,10 @@ pub enum Shards {
     Count(u32),
 }
 
-fn shards(group: &Group) -> Shards {
-    match group.get("shards") {
-        None | Some(0) => Shards::Auto,
-        Some(count) => Shards::Count(count),
-    }
+settings! {
+    Shards, read_as::Number:
+        Some(Value::Number(0)) => Self::Auto,
+        Some(Value::Number(count)) => Self::Count(u32::try_from(*count).expect("the row has a range"));
 }
 
 words! {

@@ -246,8 +246,8 @@ fn texts(
     items: &[Node],
 ) -> Option<Vec<String>> {
     if items.is_empty() {
-        let fault = Fault::at(entry.node.span.clone(), format!("`{}` is empty", option.name));
-        walk.faults.push(fault.expected(format!("expected {}", expectation(&option.kind))));
+        let fault = not_expected(&option.kind, entry, format!("`{}` is empty", option.name));
+        walk.faults.push(fault);
         return None;
     }
     let mut all = Some(Vec::new());
@@ -268,7 +268,7 @@ fn texts(
             }
             _ => "is not a text",
         };
-        let word = walk.text.get(item.span.clone()).unwrap_or_default();
+        let word = walk.word(item);
         let message = format!("`{}` in `{}` {why}", shown(word), option.name);
         let mut fault = Fault::at(item.span.clone(), message).expected("expected a text in quotes");
         if why == "is not a text" && !word.contains(['"', '\'', '\n', '[', '{']) {
@@ -297,49 +297,46 @@ fn once_each(walk: &mut Walk<'_>, option: &Opt, items: &[Node], names: &[String]
 fn variables(walk: &mut Walk<'_>, option: &Opt, table: &[Entry]) -> Option<Value> {
     let mut all = Some(Vec::new());
     for entry in table {
-        let word = walk.text.get(entry.node.span.clone()).unwrap_or_default();
-        let fault = match &entry.node.raw {
-            _ if entry.key.is_empty() || entry.key.contains(['=', '\0']) => Some(
-                Fault::at(
-                    entry.place.clone(),
-                    format!("`{}` cannot be the name of a variable", shown(&entry.key)),
-                )
-                .expected("expected a name without `=`"),
-            ),
+        let word = walk.word(&entry.node).to_owned();
+        let key = shown(&entry.key);
+        walk.faults.push(match &entry.node.raw {
+            _ if entry.key.is_empty() || entry.key.contains(['=', '\0']) => {
+                let message = format!("`{key}` cannot be the name of a variable");
+                Fault::at(entry.place.clone(), message).expected("expected a name without `=`")
+            }
             Raw::Text(text) if !text.contains('\0') => {
                 if let Some(all) = &mut all {
                     all.push((entry.key.clone(), text.clone()));
                 }
                 continue;
             }
-            Raw::Text(_) => Some(Fault::at(
-                entry.node.span.clone(),
-                format!("`{}` in `{}` contains a NUL", shown(&entry.key), option.name),
-            )),
-            other => {
-                let message = format!(
-                    "`{}` in `{}` is {}, not a text",
-                    shown(&entry.key),
-                    option.name,
-                    other.title()
-                );
-                let fault = Fault::at(entry.node.span.clone(), message)
-                    .expected("expected a text in quotes");
-                let simple = !word.contains(['"', '\'', '\n', '[', '{']);
-                Some(fault.suggested(simple.then(|| format!("write \"{word}\""))))
+            Raw::Text(_) => {
+                let message = format!("`{key}` in `{}` contains a NUL", option.name);
+                Fault::at(entry.node.span.clone(), message)
             }
-        };
-        walk.faults.extend(fault);
+            other => {
+                let message =
+                    format!("`{key}` in `{}` is {}, not a text", option.name, other.title());
+                let is_simple = !word.contains(['"', '\'', '\n', '[', '{']);
+                Fault::at(entry.node.span.clone(), message)
+                    .expected("expected a text in quotes")
+                    .suggested(is_simple.then(|| format!("write \"{word}\"")))
+            }
+        });
         all = None;
     }
     all.map(Value::Variables)
 }
 
+/// Returns the fault of a value that is not what its kind expects.
+fn not_expected(kind: &Kind, entry: &Entry, message: String) -> Fault {
+    Fault::at(entry.node.span.clone(), message).expected(format!("expected {}", expectation(kind)))
+}
+
 fn out_of_range(walk: &mut Walk<'_>, name: &str, kind: &Kind, entry: &Entry) {
-    let word = walk.text.get(entry.node.span.clone()).unwrap_or_default();
+    let word = walk.word(&entry.node);
     let message = format!("`{name}` = {} is out of range", shown_value(word));
-    let mut fault = Fault::at(entry.node.span.clone(), message)
-        .expected(format!("expected {}", expectation(kind)));
+    let mut fault = not_expected(kind, entry, message);
     if let Some((min, max)) = range(kind) {
         let is_zero = ["0", "\"0s\"", "\"0ms\"", "\"0m\"", "\"0h\"", "\"0B\""].contains(&word);
         let can_be_off = matches!(kind, Kind::Number { zero: Some("off"), .. });
@@ -352,15 +349,14 @@ fn out_of_range(walk: &mut Walk<'_>, name: &str, kind: &Kind, entry: &Entry) {
 }
 
 fn refuse(walk: &mut Walk<'_>, option: &Opt, entry: &Entry, bad: Bad) -> Option<Value> {
-    let word = walk.text.get(entry.node.span.clone()).unwrap_or_default();
+    let word = walk.word(&entry.node);
     // It is masked before it is shortened: a part of a password cannot be found later.
     let word = match option.kind {
         Kind::Text(form) if form.shows == Shows::Target => Cow::Owned(mask::target(word)),
         _ => Cow::Borrowed(word),
     };
     let message = format!("`{}` = {} {}", option.name, shown_value(&word), bad.why);
-    let fault = Fault::at(entry.node.span.clone(), message)
-        .expected(format!("expected {}", expectation(&option.kind)));
+    let fault = not_expected(&option.kind, entry, message);
     walk.faults.push(fault.suggested(bad.suggestion));
     None
 }
@@ -368,8 +364,7 @@ fn refuse(walk: &mut Walk<'_>, option: &Opt, entry: &Entry, bad: Bad) -> Option<
 /// Reports a value of a type that the option does not have.
 pub(super) fn wrong_type<T>(walk: &mut Walk<'_>, option: &Opt, entry: &Entry) -> Option<T> {
     let message = format!("`{}` cannot be {}", option.name, entry.node.raw.title());
-    let fault = Fault::at(entry.node.span.clone(), message)
-        .expected(format!("expected {}", expectation(&option.kind)));
+    let fault = not_expected(&option.kind, entry, message);
     let suggestion = suggest_value(walk, option, entry);
     walk.faults.push(fault.suggested(suggestion));
     None
@@ -377,7 +372,7 @@ pub(super) fn wrong_type<T>(walk: &mut Walk<'_>, option: &Opt, entry: &Entry) ->
 
 /// Returns the value that was probably meant by a value of the wrong type.
 fn suggest_value(walk: &Walk<'_>, option: &Opt, entry: &Entry) -> Option<String> {
-    let word = walk.text.get(entry.node.span.clone()).unwrap_or_default();
+    let word = walk.word(&entry.node);
     let quote = |text: &str| format!("\"{}\"", text.escape_default());
     let meant = match (&option.kind, &entry.node.raw) {
         (Kind::Number { unit: Unit::One, .. }, Raw::Text(text)) if text.parse::<u64>().is_ok() => {

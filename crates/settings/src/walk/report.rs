@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::fault::Fault;
+use crate::tree::Node;
 
 /// The state of a walk.
 pub(super) struct Walk<'a> {
@@ -27,4 +28,11 @@ pub(super) fn shown(word: &str) -> String {
 
 pub(super) fn list(words: &[&str]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+impl Walk<'_> {
+    /// Returns a value as it is written in the file.
+    pub(super) fn word(&self, node: &Node) -> &str {
+        self.text.get(node.span.clone()).unwrap_or_default()
+    }
 }
