@@ -229,157 +229,98 @@ fn the_example_of_the_design_is_read_whole() {
     assert_eq!(read(EXAMPLE), example());
 }
 
+/// A file, and behind each option the fields that it fills.
+const FIELDS: &str = r#"
+[daemon]
+drain_timeout = "0s"                    # drain_timeout: 0ns
+shards = "auto"                         # shards: Auto
+event = "select"                        # event: Select
+[listener.main]
+listen = "unix:run/main.sock"           # listen: Unix("run/main.sock")
+pool = "echo"                           # pool: Some("echo")
+protocol = "lines"                      # protocol: Frames(Lines)
+reply = "status"                        # reply: Status
+half_close = "left"                     # half_close: Left
+last_line = "accept"                    # last_line: Accept
+connections_max = 5                     # connections_max: 5,
+frame_max = 100                         # frame_max: 100,
+in_flight_max = 2                       # in_flight_max: 2,
+reply_held_max = "2KiB"                 # reply_held_max: 2048,
+send_max = "3MiB"                       # send_max: 3145728,
+idle_timeout = "off"                    # idle_timeout: 0ns
+request_read_timeout = "250ms"          # request_read_timeout: 250ms
+send_timeout = "1h"                     # send_timeout: 3600s
+backlog = 16                            # backlog: 16,
+[pool.echo]
+program = ["cat", ""]                   # command: ["cat", ""]
+workers = "2..20"                       # min: 2, max: 20, spare: 0,
+queue = { max_requests = 7, max_bytes = "1GiB", timeout = "1m" } # requests_max: 7, bytes_max: 1073741824, timeout: 60s
+balance = "least-requests"              # balance: LeastRequests
+response_timeout = "2s"                 # response_timeout: 2s
+framing = "lines"                       # framing: Lines
+pipeline = 8                            # pipeline: 8,
+reply_max = "64KiB"                     # reply_max: 65536,
+cwd = "scripts"                         # cwd: Some("scripts")
+env = { B = "2", A = "" }               # env: [("B", "2"), ("A", "")]
+stop_timeout = "0s"                     # stop_timeout: 0ns
+min_uptime = "0s"                       # min_uptime: 0ns
+env_clear = true                        # env_clear: true
+io = "socket"                           # io: Socket
+fds = "3/4"                             # fds: ThreeFour
+unbuffer = "pty"                        # unbuffer: Pty
+user = "nobody"                         # user: Some("nobody")
+group = "65534"                         # group: Some("65534")
+no_new_privs = true                     # no_new_privs: true
+limits.files = 64                       # files: Some(64)
+limits.processes = 10                   # processes: Some(10)
+limits.memory = "1GiB"                  # memory: Some(1073741824)
+limits.address_space = "2GiB"           # address_space: Some(2147483648)
+limits.cpu_time = "1m"                  # cpu_time: Some(60s)
+limits.core = 0                         # core: Some(0)
+limits.file_size = "1MiB"               # file_size: Some(1048576)
+limits.stack = "8MiB"                   # stack: Some(8388608)
+cpu_affinity = [0, 2]                   # cpu_affinity: List([0, 2])
+nice = 10                               # nice: 10,
+cgroup = "/sys/fs/cgroup/roadstead"     # cgroup: Under("/sys/fs/cgroup/roadstead")
+ready = "line"                          # ready: Line
+start_timeout = "3s"                    # start_timeout: 3s
+first_byte_timeout = "1s"               # first_byte_timeout: 1s
+slowlog_timeout = "500ms"               # slowlog_timeout: 500ms
+send_timeout = "4s"                     # send_timeout: 4s
+exit_message = "tail"                   # exit_message: Tail
+recycle.max_requests = 1000             # requests_max: Some(1000)
+recycle.max_age = "1h"                  # age_max: Some(3600s)
+recycle.max_memory = "100MiB"           # memory_max: Some(104857600)
+recycle.jitter = "30%"                  # jitter: 30,
+recycle.share = "50%"                   # share: 50 }
+[pool.store]
+database = "sqlite:/var/lib/hits.db"    # target: Sqlite("/var/lib/hits.db")
+statement = "insert into hits values (:at)" # action: Statement("insert into hits values (:at)")
+create = "create table if not exists hits (at)" # create: Some("create table if not exists hits (at)")
+input_format = "json"                   # input_format: Json
+ack = "ok {id}"                         # ack: "ok {id}"
+durability = "normal"                   # durability: Normal
+lock_timeout = "1s"                     # lock_timeout: 1s
+workers = 3                             # min: 3, max: 3,
+order = "any"
+batch.rows = 10                         # rows: 10, bytes: 1024, timeout: 0ns
+batch.bytes = "1KiB"                    # bytes: 1024,
+"#;
+
 #[test]
-fn every_option_can_be_given() {
-    let configuration = read(
-        r#"
-        daemon.drain_timeout = "0s"
-        daemon.shards = "auto"
-        daemon.event = "select"
-        [listener.main]
-        listen = "unix:run/main.sock"
-        pool = "echo"
-        protocol = "lines"
-        reply = "status"
-        half_close = "left"
-        last_line = "accept"
-        connections_max = 5
-        frame_max = 100
-        in_flight_max = 2
-        reply_held_max = "2KiB"
-        send_max = "3MiB"
-        idle_timeout = "off"
-        request_read_timeout = "250ms"
-        send_timeout = "1h"
-        backlog = 16
-        [pool.echo]
-        program = ["cat", ""]
-        workers = "2..20"
-        queue = { max_requests = 7, max_bytes = "1GiB", timeout = "1m" }
-        balance = "least-requests"
-        response_timeout = "2s"
-        framing = "lines"
-        pipeline = 8
-        reply_max = "64KiB"
-        cwd = "scripts"
-        env = { B = "2", A = "" }
-        stop_timeout = "0s"
-        min_uptime = "0s"
-        env_clear = true
-        io = "socket"
-        fds = "3/4"
-        unbuffer = "pty"
-        user = "nobody"
-        group = "65534"
-        no_new_privs = true
-        limits.files = 64
-        limits.processes = 10
-        limits.memory = "1GiB"
-        limits.address_space = "2GiB"
-        limits.cpu_time = "1m"
-        limits.core = 0
-        limits.file_size = "1MiB"
-        limits.stack = "8MiB"
-        cpu_affinity = [0, 2]
-        nice = 10
-        cgroup = "/sys/fs/cgroup/roadstead"
-        ready = "line"
-        start_timeout = "3s"
-        first_byte_timeout = "1s"
-        slowlog_timeout = "500ms"
-        send_timeout = "4s"
-        exit_message = "tail"
-        recycle = { max_requests = 1000, max_age = "1h", max_memory = "100MiB", jitter = "30%", share = "50%" }
-        [pool.store]
-        database = "sqlite:/var/lib/hits.db"
-        statement = "insert into hits values (:at)"
-        create = "create table if not exists hits (at)"
-        input_format = "json"
-        ack = "ok {id}"
-        durability = "normal"
-        lock_timeout = "1s"
-        workers = 3
-        order = "any"
-        batch.rows = 10
-        batch.bytes = "1KiB"
-        "#,
-    );
-    let listener = &configuration.listeners[0];
-    assert_eq!(configuration.daemon.drain_timeout, Duration::ZERO);
-    assert_eq!(configuration.daemon.shards, Shards::Auto);
-    assert_eq!(configuration.daemon.event, EventKernel::Select);
-    assert_eq!(listener.listen, Address::Unix("run/main.sock".into()));
-    assert_eq!((listener.reply, listener.half_close), (ReplyStyle::Status, HalfClose::Left));
-    assert_eq!(listener.last_line, LastLine::Accept);
-    assert_eq!((listener.connections_max, listener.frame_max), (5, 100));
-    assert_eq!((listener.in_flight_max, listener.backlog), (2, 16));
-    assert_eq!((listener.reply_held_max, listener.send_max), (2048, 3 << 20));
-    assert_eq!(
-        (listener.idle_timeout, listener.request_read_timeout),
-        (Duration::ZERO, Duration::from_millis(250))
-    );
-    assert_eq!(listener.send_timeout, Duration::from_secs(3600));
-    let echo = &configuration.pools[0];
-    assert_eq!((echo.workers.min, echo.workers.max, echo.workers.spare), (2, 20, 0));
-    assert_eq!(
-        echo.queue,
-        Queue { requests_max: 7, bytes_max: 1 << 30, timeout: Duration::from_secs(60) }
-    );
-    assert_eq!(
-        (echo.balance, echo.response_timeout),
-        (BalanceMethod::LeastRequests, Duration::from_secs(2))
-    );
-    let Worker::Program(program) = &echo.worker else { panic!("{echo:?}") };
-    assert_eq!(program.command, ["cat", ""]);
-    assert_eq!((program.pipeline, program.reply_max), (8, 64 << 10));
-    assert_eq!(program.cwd, Some("scripts".into()));
-    assert_eq!(program.env, [("B".into(), "2".into()), ("A".into(), String::new())]);
-    assert_eq!((program.stop_timeout, program.min_uptime), (Duration::ZERO, Duration::ZERO));
-    assert_eq!(
-        program.wiring,
-        Wiring { io: Io::Socket, fds: Fds::ThreeFour, unbuffer: Unbuffer::Pty }
-    );
-    let bounds = Bounds {
-        env_clear: true,
-        user: Some("nobody".into()),
-        group: Some("65534".into()),
-        no_new_privs: true,
-        limits: Limits {
-            files: Some(64),
-            processes: Some(10),
-            core: Some(0),
-            cpu_time: Some(Duration::from_secs(60)),
-            memory: Some(1 << 30),
-            address_space: Some(2 << 30),
-            file_size: Some(1 << 20),
-            stack: Some(8 << 20),
-        },
-        cpu_affinity: Processors::List(vec![0, 2]),
-        nice: 10,
-        cgroup: Cgroup::Under("/sys/fs/cgroup/roadstead".into()),
-    };
-    assert_eq!(program.bounds, bounds);
-    let recycle = Recycle {
-        requests_max: Some(1000),
-        age_max: Some(Duration::from_secs(3600)),
-        memory_max: Some(100 << 20),
-        jitter: 30,
-        share: 50,
-    };
-    assert_eq!(program.recycle, recycle);
-    let seconds = Duration::from_secs;
-    assert_eq!((program.ready, program.start_timeout), (Ready::Line, seconds(3)));
-    assert_eq!((program.first_byte_timeout, program.send_timeout), (seconds(1), seconds(4)));
-    assert_eq!(program.slowlog_timeout, Duration::from_millis(500));
-    assert_eq!(program.exit_message, ExitMessage::Tail);
-    let store = &configuration.pools[1];
-    assert_eq!((store.workers.min, store.workers.max), (3, 3));
-    assert_eq!(store.batch, Batch { rows: 10, bytes: 1024, timeout: Duration::ZERO });
-    let Worker::Database(database) = &store.worker else { panic!("{store:?}") };
-    assert_eq!(database.action, Action::Statement("insert into hits values (:at)".into()));
-    assert_eq!(database.create.as_deref(), Some("create table if not exists hits (at)"));
-    assert_eq!((database.ack.as_str(), database.durability), ("ok {id}", Durability::Normal));
-    assert_eq!(database.lock_timeout, Duration::from_secs(1));
+fn each_option_fills_its_field() {
+    let read = read(FIELDS);
+    let sections = [
+        format!("{:?}", read.daemon),
+        format!("{:?}", read.listeners[0]),
+        format!("{:?}", read.pools[0]),
+        format!("{:?}", read.pools[1]),
+    ];
+    for (text, section) in FIELDS.split("\n[").skip(1).zip(sections) {
+        for (option, field) in text.lines().filter_map(|line| line.split_once(" # ")) {
+            assert!(section.contains(field), "{option}: {section}");
+        }
+    }
 }
 
 #[test]
