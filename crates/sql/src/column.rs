@@ -145,6 +145,17 @@ impl Takes {
             Self::Word(_) if matches!(value, Value::Number(_)) => {
                 return Err("takes a string".into());
             }
+            // `false` would become the day 0000-00-00, `true` the year 2001.
+            Self::Year
+            | Self::Date
+            | Self::Time(_)
+            | Self::ZonedTime(_)
+            | Self::Utc(_)
+            | Self::Instant(_)
+                if matches!(value, Value::Json(_)) =>
+            {
+                return Err("takes a string".into());
+            }
             Self::Limited(letters) if cuts_blanks(bytes, *letters) => {
                 return Err(format!("keeps {letters} letters, also of blanks").into());
             }

@@ -362,7 +362,7 @@ impl DatabaseSession for SqliteLink {
         }
         self.log_bytes = self.log.bytes();
         let schema = schema_of(&self.connection)?;
-        if std::mem::replace(&mut self.schema, schema) != schema {
+        if self.schema != schema {
             let Prepared { job, names, .. } = &self.statement;
             self.takes = types::takes(&self.connection, &job.action, names)?;
             // An error occurs again when the rows are stored.
@@ -374,6 +374,8 @@ impl DatabaseSession for SqliteLink {
                 Err(DatabaseError::NoKey { .. }) => {}
                 Err(error) => return Err(Fault::new(Blame::Statement, &error.to_string())),
             }
+            // Last: after an error, the next transaction compares again.
+            self.schema = schema;
         }
         Ok(())
     }

@@ -33,6 +33,11 @@ const COLUMNS: &[Column] = &[
     Column(["boolean", "boolean", ""], &[("true", SAME), ("false", SAME), ("null", SAME)]),
     Column(["integer", "integer", "boolean"], &[("true", "1"), ("false", "0"), ("null", SAME)]),
     Column(TEXT, &[("true", "\"true\""), ("false", "\"false\"")]),
+    Column(["", "date", "date"], &[("true", "!row "), ("false", "!row ")]),
+    Column(["", "time", "time"], &[("true", "!row "), ("false", "!row ")]),
+    Column(["", "timestamp", "datetime"], &[("true", "!row "), ("false", "!row ")]),
+    Column(["", "timestamptz", "timestamp"], &[("true", "!row "), ("false", "!row ")]),
+    Column(["", "", "year"], &[("true", "!row "), ("false", "!row ")]),
     // Numbers in text keep their digits.
     Column(
         TEXT,

@@ -177,10 +177,15 @@ fn a_table_that_is_made_to_replace_rows_while_it_is_used_takes_no_more() {
     let rebuilt = "create table n (id integer primary key, path text, status integer, unique(path)on conflict replace); \
                    insert into n select * from hits; drop table hits; alter table n rename to hits";
     other.execute_batch(rebuilt).unwrap();
-    let answers = serve(&mut handler, [hit(2)]);
-    assert!(
-        answers[0].starts_with("!database") && answers[0].contains("on conflict replace"),
-        "{answers:?}"
-    );
+    // Each batch is rejected, not only the first.
+    for id in 2..5 {
+        let answers = serve(&mut handler, [hit(id)]);
+        assert!(
+            answers[0].starts_with("!database") && answers[0].contains("on conflict replace"),
+            "{id}: {answers:?}"
+        );
+    }
     assert_eq!(place.rows(), ["1 /1 200"]);
+    other.execute_batch(&rebuilt.replace("on conflict replace", "")).unwrap();
+    assert_eq!(serve(&mut handler, [hit(5)]), ["ok 5"]);
 }
