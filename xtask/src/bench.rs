@@ -1,5 +1,5 @@
-//! Benchmarks against other software, with the method of the design: paired rounds in alternating order, medians with
-//! quartiles, and ratios within a pair. Besides CPU time they report numbers that do not depend on the load of the
+//! Benchmarks against other software, with the method of the design: rounds in random order, medians with quartiles, and
+//! ratios within a round. Besides CPU time they report numbers that do not depend on the load of the
 //! machine.
 //!
 //! ```text
@@ -22,12 +22,13 @@
 
 mod accepts;
 mod alignment;
-mod arguments;
 mod balance;
 mod callgrind;
 mod child;
 mod clients;
+mod comparison;
 mod database;
+mod driver;
 mod event;
 mod fields;
 mod goals;
@@ -37,27 +38,22 @@ mod http;
 mod lines;
 mod load;
 mod numbers;
-mod order;
 mod page;
-mod parts;
 mod paths;
 mod process;
 mod programs;
 mod ring;
 mod rows;
-mod section;
 mod server;
 mod statistics;
 mod system_calls;
-mod template;
 mod threads;
 mod trial;
 
 use crate::requirements;
 use crate::shell::{Failure, Workspace};
-use arguments::Rounds;
 use clap::{Args, Subcommand};
-use ground::Ground;
+use driver::{Options, Spec, Whole};
 use std::time::Duration;
 
 #[derive(Args, Debug)]
@@ -91,20 +87,22 @@ enum What {
     Loop(event::LoopArguments),
 }
 
-/// The page with the results of the main use case.
-const PAGE: &str = "docs/bench-main.md";
-
 #[derive(Args, Debug)]
 struct MainArguments {
     #[command(flatten)]
-    rounds: Rounds,
+    options: Options,
     /// Seconds measured per round
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
-    /// Measure only this part. `lines` and `rows` then write nothing; other parts write their section of the page
-    #[arg(long, value_parser = ["lines", "rows", "accepts", "saturated", "growth", "instructions"])]
-    only: Option<String>,
 }
+
+static MAIN: Spec = Spec {
+    name: "main",
+    parts: &["lines", "rows", "accepts", "saturated", "growth", "instructions"],
+    text: comparison::TEXT,
+    tools: requirements::BENCH,
+    rounds: 15,
+};
 
 pub(crate) fn run(workspace: &Workspace, arguments: &BenchArguments) -> Result<(), Failure> {
     match &arguments.what {
@@ -122,53 +120,30 @@ pub(crate) fn run(workspace: &Workspace, arguments: &BenchArguments) -> Result<(
 }
 
 fn run_main(workspace: &Workspace, arguments: &MainArguments) -> Result<(), Failure> {
-    requirements::provide(requirements::BENCH)?;
-    process::raise_descriptors();
-    workspace.release(&["-p", "roadstead"])?;
-    let MainArguments { rounds: Rounds { rounds, dry }, seconds, only } = arguments;
+    let MainArguments { options, seconds } = arguments;
     let window = Duration::from_secs((*seconds).into());
-    let ground = Ground::new(workspace, "main", *rounds, window, None)?;
-    let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
-    let command = format!("cargo xtask bench main --rounds {rounds} --seconds {seconds}");
-    let mut rows = Vec::new();
-    if wanted("lines") {
-        for shape in lines::SHAPES {
-            rows.push(lines::measure(&ground, shape)?);
-        }
+    let bench = MAIN.open(workspace, options, window, &format!(" --seconds {seconds}"))?;
+    if !options.page {
+        workspace.release(&["-p", "roadstead"])?;
     }
-    if wanted("rows") {
-        let row_by_row = workspace.example("roadstead-database", "row_by_row")?;
-        rows.push(rows::measure(&ground, &row_by_row)?);
+    if bench.wants("rows") {
+        workspace.example("roadstead-database", "row_by_row")?;
     }
-    if !rows.is_empty() {
-        let page = page::page(&command, &rows);
-        println!("{page}");
-        if !dry && only.is_none() {
-            workspace.write(PAGE, &page)?;
-        }
+    if bench.wants("growth") || bench.wants("instructions") {
+        workspace.example("roadstead-event", "echo_bare")?;
     }
-    let put = |part: &str, section: &str| {
-        println!("{section}");
-        if *dry {
-            return Ok(());
-        }
-        let made = format!("`{command} --only {part}` on {}", template::date());
-        section::put_into(workspace, PAGE, &section::made(section, &made), "## Method")
+    let ground = &bench.ground;
+    let measure = |part: &str| match part {
+        "lines" => lines::measure(ground),
+        "rows" => rows::measure(ground),
+        "accepts" => accepts::measure(ground),
+        "saturated" => lines::saturated(ground),
+        "growth" => growth::measure(ground),
+        _ => growth::instructions(ground),
     };
-    if wanted("accepts") {
-        put("accepts", &accepts::measure(&ground)?)?;
-    }
-    if wanted("saturated") {
-        let row = lines::saturated(&ground)?;
-        put("saturated", &lines::saturated_section(&row))?;
-        rows.push(row);
-    }
-    let bare = || workspace.example("roadstead-event", "echo_bare");
-    if wanted("growth") {
-        put("growth", &growth::measure(&ground, &bare()?)?)?;
-    }
-    if wanted("instructions") {
-        put("instructions", &growth::instructions(&ground, &bare()?)?)?;
-    }
-    goals::verdict(rows.iter().filter_map(page::Row::goal))
+    // The parts without a text have rows of the first tables.
+    bench.run(measure, |parts| {
+        let of = |what| parts.iter().filter_map(|part| part.values[what].as_str()).collect();
+        Whole { values: vec![("rows", of("rows")), ("calls", of("calls"))], ..Whole::default() }
+    })
 }

@@ -114,6 +114,7 @@ pub(crate) const BENCH_LOOP: &[Requirement] = &[
     perl_module("IO::Multiplex", "libio-multiplex-perl"),
     program("strace", "strace"),
     program("cc", "gcc"),
+    program("valgrind", "valgrind"),
     Requirement { name: "event2/event.h", package: "libevent-dev", probe: Probe::Header },
 ];
 

@@ -115,6 +115,16 @@ impl Workspace {
     }
 }
 
+/// Returns a command with its arguments.
+pub(crate) fn command<A: AsRef<OsStr>>(
+    program: impl AsRef<OsStr>,
+    args: impl IntoIterator<Item = A>,
+) -> Command {
+    let mut command = Command::new(program);
+    command.args(args);
+    command
+}
+
 /// Creates a folder if it does not exist.
 pub(crate) fn folder(path: PathBuf) -> Result<PathBuf, Failure> {
     fs::create_dir_all(&path).map_err(Failure::at(path.display()))?;

@@ -2,11 +2,13 @@
 //! connections per second and the server's CPU time per connection, ours against IO::Multiplex.
 
 use super::clients::{connect, on_threads};
+use super::comparison::{Better, Comparison, TEXT};
+use super::driver::Part;
 use super::ground::Ground;
-use super::lines::{self, Side};
-use super::page::{self, Better, Row};
+use super::lines::{self, PEER, SIDES, Side};
 use super::process;
 use crate::shell::Failure;
+use serde_json::{Value, json};
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
@@ -17,30 +19,22 @@ const WINDOW: Duration = Duration::from_secs(1);
 const WARM: Duration = Duration::from_millis(250);
 const LINE: &[u8; 32] = b"a line of work for one program.\n";
 
-/// Measures all rounds: connections per second, and CPU time per connection. Returns the section of the page.
-pub(super) fn measure(ground: &Ground) -> Result<String, Failure> {
-    let name = "connect, one line to 20 programs, its answer, close";
-    let of = |side| move || sample(ground, side);
-    let both = ground.pairs(name, of(Side::Ours), of(Side::Peer))?;
-    let row = |unit, better, number: fn(&Sample) -> f64| {
-        let pairs = both.each_ref().map(|samples| samples.iter().map(number).collect());
-        let name = format!("{CLIENTS} clients: {name}");
-        Row::new(name, (unit, better), "IO::Multiplex", &pairs)
+/// Measures all rounds: connections per second, and CPU time per connection.
+pub(super) fn measure(ground: &Ground) -> Result<Part, Failure> {
+    let name = format!("{CLIENTS} clients: connect, one line to 20 programs, its answer, close");
+    let trial =
+        ground.rounds(&name, &SIDES, |_, at| sample(ground, [Side::Ours, Side::Peer][at]))?;
+    let row = |unit, value, better| {
+        Comparison { name: &name, unit, value, better, peer: PEER, goal: None }.row(&trial)
     };
-    let rows = page::rows(&[
-        row("connections a second", Better::More("times the connections"), |it| it.connections_s),
-        row("CPU µs a connection", Better::Less("times less CPU"), |it| it.cpu_us),
-    ]);
-    Ok(page::TEXT.fill("accepts", &[("rows", &rows)]))
+    let rows = [
+        row("connections a second", "connections_s", Better::More("times the connections")),
+        row("CPU µs a connection", "cpu_us", Better::Less("times less CPU")),
+    ];
+    Ok(Part::text(TEXT.fill("accepts", &[("rows", &rows.concat())])))
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Sample {
-    connections_s: f64,
-    cpu_us: f64,
-}
-
-fn sample(ground: &Ground, side: Side<'_>) -> Result<Sample, Failure> {
+fn sample(ground: &Ground, side: Side) -> Result<Value, Failure> {
     let (server, workers) = lines::start(ground, side)?;
     let own = server.own(&workers);
     ask(&server.address, WARM)?;
@@ -49,7 +43,7 @@ fn sample(ground: &Ground, side: Side<'_>) -> Result<Sample, Failure> {
     let took = begun.elapsed().as_secs_f64();
     server.stop()?;
     let done = f64::from(done);
-    Ok(Sample { connections_s: done / took, cpu_us: cpu_us / done })
+    Ok(json!({ "connections_s": done / took, "cpu_us": cpu_us / done }))
 }
 
 /// Runs all clients for this time. Returns the number of connections that were answered and closed.

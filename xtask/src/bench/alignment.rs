@@ -7,12 +7,13 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use super::clients::{connect, on_threads};
-use super::goals::Goal;
+use super::driver::Part;
+use super::goals::at_most;
 use super::ground::Ground;
+use super::page::{Template, row};
 use super::server::Server;
-use super::statistics::Quartiles;
-use super::template::{Template, row};
 use crate::shell::{self, Failure};
+use serde_json::{Value, json};
 
 /// The share of throughput that `auto` may cost.
 const COST_MAX: f64 = 0.03;
@@ -34,20 +35,24 @@ const STRAY: &str = "import random, sys, time\n\
         sys.stdout.write(line)\n    \
         sys.stdout.flush()\n";
 
-/// Returns a section of the page, and the goals.
-pub(super) fn measure(ground: &Ground, text: Template) -> Result<(String, Vec<Goal>), Failure> {
+/// The values of `alignment` that are compared.
+const MODES: [&str; 2] = ["auto", "off"];
+
+pub(super) fn measure(ground: &Ground, text: Template) -> Result<Part, Failure> {
     let (mut rows, mut goals) = (String::new(), Vec::new());
     let shapes = ["near", "any"].map(|cpu| [(1, 2), (1, 16), (4, 16)].map(|shape| (cpu, shape)));
     for (cpu, (workers, clients)) in shapes.into_iter().flatten() {
-        let [auto, off] = throughput(ground, cpu, workers, clients)?;
-        let cost = cost(Quartiles::ratio(&off, &auto));
-        let [auto, off] = [auto, off].map(|samples| Quartiles::of(&samples).shown());
+        let name = format!("{workers} programs ({cpu}), {clients} clients");
+        let trial = ground
+            .rounds(&name, &MODES, |_, at| throughput(ground, MODES[at], cpu, workers, clients))?;
+        // The share of throughput that is lost, in percent.
+        let cost = trial.ratio("lines_s", "off", "auto").map(|ratio| (1.0 - 1.0 / ratio) * 100.0);
+        let [auto, off] = MODES.map(|mode| trial.of(mode, "lines_s").shown());
         rows += &row(&[&cpu, &workers, &clients, &auto, &off, &format!("{} %", cost.shown())]);
         let goal = format!(
-            "`alignment = \"auto\"` with {workers} `cat` and {clients} clients, `cpu_affinity = \"{cpu}\"`, costs at most 3 % of throughput ({:.1} %)",
-            cost.median
+            "`alignment = \"auto\"` with {workers} `cat` and {clients} clients, `cpu_affinity = \"{cpu}\"`, costs at most 3 % of throughput"
         );
-        goals.push((goal, cost.median <= COST_MAX * 100.0));
+        goals.push(at_most(goal, cost.median, COST_MAX * 100.0));
     }
     let mut strayed = String::new();
     for (every, share) in [(1, "100 %"), (20, "5 %"), (1000, "0.1 %")] {
@@ -57,9 +62,9 @@ pub(super) fn measure(ground: &Ground, text: Template) -> Result<(String, Vec<Go
             strayed += &row(&[&share, &format!("{delay_ms} ms"), &auto, &off]);
             if every == 1 {
                 let goal = format!(
-                    "no reply is misdirected by a program that always strays, {delay_ms} ms ({auto})"
+                    "no reply is misdirected by a program that always strays, {delay_ms} ms"
                 );
-                goals.push((goal, auto.misdirected == 0));
+                goals.push((goal, auto.to_string(), auto.misdirected == 0));
             }
         }
     }
@@ -68,44 +73,35 @@ pub(super) fn measure(ground: &Ground, text: Template) -> Result<(String, Vec<Go
         "alignment",
         &[("throughput", &rows), ("misdirected", &strayed), ("replies", &replies)],
     );
-    Ok((text, goals))
-}
-
-/// Converts the ratio of throughput without and with `auto` to the lost share in percent.
-fn cost(off_by_auto: Quartiles) -> Quartiles {
-    let lost = |ratio: f64| (1.0 - 1.0 / ratio) * 100.0;
-    let Quartiles { low, median, high } = off_by_auto;
-    Quartiles { low: lost(low), median: lost(median), high: lost(high) }
+    Ok(Part { goals, ..Part::text(text) })
 }
 
 /// Measures lines per second of this number of clients.
 fn throughput(
     ground: &Ground,
+    mode: &str,
     cpu: &str,
     workers: u32,
     clients: usize,
-) -> Result<[Vec<f64>; 2], Failure> {
-    let name = format!("{workers} programs ({cpu}), {clients} clients");
-    let of = |mode: &str| {
-        let pool = format!(
-            "program = [\"cat\"]\nworkers = {workers}\ncpu_affinity = \"{cpu}\"\nalignment = \"{mode}\"\n"
-        );
-        let server = start(ground, &pool)?;
-        let from = Instant::now() + WARM_UP;
-        let until = from + ground.window;
-        let each = on_threads(clients, |who| {
-            let mut lines = 0_u32;
-            let mut client = Client::connect(&server.address)?;
-            while Instant::now() < until {
-                client.ask(&format!("{who} x"))?;
-                lines += u32::from(Instant::now() >= from);
-            }
-            Ok(lines)
-        })?;
-        server.stop()?;
-        Ok(f64::from(each.iter().sum::<u32>()) / ground.window.as_secs_f64())
-    };
-    ground.pairs(&name, || of("auto"), || of("off"))
+) -> Result<Value, Failure> {
+    let pool = format!(
+        "program = [\"cat\"]\nworkers = {workers}\ncpu_affinity = \"{cpu}\"\nalignment = \"{mode}\"\n"
+    );
+    let server = start(ground, &pool)?;
+    let from = Instant::now() + WARM_UP;
+    let until = from + ground.window;
+    let each = on_threads(clients, |who| {
+        let mut lines = 0_u32;
+        let mut client = Client::connect(&server.address)?;
+        while Instant::now() < until {
+            client.ask(&format!("{who} x"))?;
+            lines += u32::from(Instant::now() >= from);
+        }
+        Ok(lines)
+    })?;
+    server.stop()?;
+    let lines = f64::from(each.iter().sum::<u32>());
+    Ok(json!({ "lines_s": lines / ground.window.as_secs_f64() }))
 }
 
 /// The replies that two clients of a program with stray lines received.

@@ -27,63 +27,69 @@ fn whole_run(command: Command) -> Result<f64, Failure> {
         .ok_or_else(|| Failure::new(format!("callgrind counted nothing\n{said}")))
 }
 
-/// Runs a program, and returns the output that callgrind writes into the file `out`.
-pub(super) fn written(command: &Command, out: &Path) -> Result<String, Failure> {
+/// Runs a program that ends by itself. Returns its costs, which callgrind writes into the file `out`.
+pub(super) fn profile(command: &Command, out: &Path) -> Result<Profile, Failure> {
     let mut counting = Command::new("valgrind");
     counting.arg("--tool=callgrind").arg(format!("--callgrind-out-file={}", out.display()));
     counting.arg(command.get_program()).args(command.get_args());
     shell::run(counting)?;
-    shell::read(out)
+    Profile::read(out)
 }
 
-/// The counts of one run, read from callgrind's output file.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// The costs of one run, read from callgrind's output file.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Profile {
-    pub(super) instructions: f64,
-    /// The instructions that belong to one source file.
-    pub(super) of_file: f64,
-    /// The number of calls of allocators.
-    pub(super) allocations: f64,
+    /// Instructions by source file.
+    pub(super) files: BTreeMap<String, f64>,
+    /// Calls by called function.
+    pub(super) calls: BTreeMap<String, f64>,
 }
 
 const ALLOCATORS: [&str; 6] =
     ["malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign"];
 
 impl Profile {
-    /// Reads the output file. The source file is identified by the end of its name.
-    pub(super) fn read(path: &Path, file: &str) -> Result<Self, Failure> {
-        Ok(Self::of(&shell::read(path)?, file))
+    pub(super) fn read(path: &Path) -> Result<Self, Failure> {
+        Ok(Self::of(&shell::read(path)?))
+    }
+
+    pub(super) fn instructions(&self) -> f64 {
+        self.files.values().sum()
+    }
+
+    /// Returns the number of calls of allocators. `malloc'2` is a malloc that was called from within another.
+    pub(super) fn allocations(&self) -> f64 {
+        let is_allocator = |name: &str| ALLOCATORS.contains(&name.split('\'').next().unwrap_or(""));
+        self.calls.iter().filter(|(name, _)| is_allocator(name)).map(|(_, calls)| calls).sum()
     }
 
     /// Returns the cost per operation, where `other` is a run with `more` additional operations.
-    pub(super) fn of_one_more(self, other: Self, more: f64) -> Self {
-        Self {
-            instructions: (other.instructions - self.instructions) / more,
-            of_file: (other.of_file - self.of_file) / more,
-            allocations: (other.allocations - self.allocations) / more,
-        }
+    pub(super) fn of_one_more(&self, other: Self, more: f64) -> Self {
+        let each = |few: &BTreeMap<String, f64>, many: BTreeMap<String, f64>| {
+            let less = |name: &String| few.get(name).copied().unwrap_or_default();
+            let one = |(name, count)| (count - less(&name)) / more;
+            many.into_iter().map(|it| (it.0.clone(), one(it))).collect()
+        };
+        Self { files: each(&self.files, other.files), calls: each(&self.calls, other.calls) }
     }
 
     /// Parses callgrind's format: positions, costs, and calls, whose costs are counted elsewhere. A name is written
     /// only at its first occurrence, and its number at every occurrence: `cfn=(12) malloc`, later `cfn=(12)`.
-    fn of(text: &str, file: &str) -> Self {
+    fn of(text: &str) -> Self {
         let (mut files, mut functions) = (BTreeMap::new(), BTreeMap::new());
-        // `malloc'2` is a malloc that was called from within another.
-        let is_allocator = |name: &str| ALLOCATORS.contains(&name.split('\'').next().unwrap_or(""));
-        let is_file = |name: &str| name.ends_with(file);
-        let (mut in_file, mut of_allocator, mut is_call) = (false, false, false);
+        let (mut file, mut called, mut is_call) = ("", "", false);
         let mut profile = Self::default();
         for line in text.lines() {
             if let Some((key, value)) = line.split_once('=') {
                 match key {
-                    "fl" | "fi" | "fe" => in_file = looked_up(&mut files, value, is_file),
-                    "cfi" | "cfl" => _ = looked_up(&mut files, value, is_file),
-                    "fn" => _ = looked_up(&mut functions, value, is_allocator),
-                    "cfn" => of_allocator = looked_up(&mut functions, value, is_allocator),
+                    "fl" | "fi" | "fe" => file = looked_up(&mut files, value),
+                    "cfi" | "cfl" => _ = looked_up(&mut files, value),
+                    "fn" => _ = looked_up(&mut functions, value),
+                    "cfn" => called = looked_up(&mut functions, value),
                     "calls" => {
                         is_call = true;
                         let calls = value.split(' ').next().and_then(|count| count.parse().ok());
-                        profile.allocations += calls.filter(|_| of_allocator).unwrap_or(0.0);
+                        add(&mut profile.calls, called, calls.unwrap_or(0.0));
                     }
                     _ => {}
                 }
@@ -95,25 +101,27 @@ impl Profile {
                 cost.trim().parse::<f64>().ok().filter(|_| is_position)
             });
             if let Some(cost) = cost.filter(|_| !std::mem::take(&mut is_call)) {
-                profile.instructions += cost;
-                profile.of_file += if in_file { cost } else { 0.0 };
+                add(&mut profile.files, file, cost);
             }
         }
         profile
     }
 }
 
-/// Returns whether the name of a number is counted. `named` stores the result.
-fn looked_up<'t>(
-    named: &mut BTreeMap<&'t str, bool>,
-    text: &'t str,
-    counts: impl Fn(&str) -> bool,
-) -> bool {
+fn add(costs: &mut BTreeMap<String, f64>, name: &str, cost: f64) {
+    match costs.get_mut(name) {
+        Some(sum) => *sum += cost,
+        None => _ = costs.insert(name.to_owned(), cost),
+    }
+}
+
+/// Returns the name of a number. `named` stores it.
+fn looked_up<'t>(named: &mut BTreeMap<&'t str, &'t str>, text: &'t str) -> &'t str {
     let (number, name) = text.split_once(' ').unwrap_or((text, ""));
     if !name.is_empty() {
-        named.insert(number, counts(name.trim()));
+        named.insert(number, name.trim());
     }
-    named.get(number).copied().unwrap_or(false)
+    named.get(number).copied().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -123,14 +131,16 @@ mod tests {
     #[test]
     fn costs_of_a_file_are_told_apart_and_those_of_calls_are_left_out() {
         let said = "events: Ir\nfl=(1) /a/src/turn.rs\nfn=(1) turn\n12 10\n+1 5\nfi=(2) /a/src/slab.rs\n7 3\nfe=(1)\n+2 2\ncfi=(3) /b/other.rs\ncfn=(2) other\ncalls=4 9\n* 1000\n* 1\nfl=(3)\nfn=(2)\n1 900\n";
-        let profile = Profile { instructions: 921.0, of_file: 3.0, allocations: 0.0 };
-        assert_eq!(Profile::of(said, "slab.rs"), profile);
+        let profile = Profile::of(said);
+        assert_eq!((profile.instructions(), profile.files["/a/src/slab.rs"]), (921.0, 3.0));
+        assert_eq!(profile.calls, BTreeMap::from([("other".to_owned(), 4.0)]));
+        assert_eq!(Profile::default().of_one_more(profile, 3.0).files["/b/other.rs"], 300.0);
     }
 
     #[test]
     fn calls_of_allocators_are_counted() {
         let text = "fn=(1) main\n1 10\ncfn=(2) malloc\ncalls=3 0\n1 30\ncfn=(3) free\ncalls=9 0\n\
                     fn=(4) other\ncfn=(2)\ncalls=4 0\n2 40\ntotals: 1234\n";
-        assert_eq!(Profile::of(text, "none.rs").allocations, 7.0);
+        assert_eq!(Profile::of(text).allocations(), 7.0);
     }
 }

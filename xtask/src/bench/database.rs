@@ -10,10 +10,7 @@
 //!   rows                1000 rows × 12 columns, 100 times, into `Rows` and into other data structures
 //! ```
 
-use super::arguments::Rounds;
-use super::ground::Ground;
-use super::parts::Parts;
-use super::process;
+use super::driver::{Options, Part, Spec, Whole};
 use crate::requirements;
 use crate::shell::{Failure, Workspace};
 use clap::Args;
@@ -23,34 +20,31 @@ use std::time::Duration;
 mod runs;
 mod sections;
 
-const PARTS: [&str; 6] = ["postgres", "mariadb", "cpu", "methods", "latency", "rows"];
-
 #[derive(Args, Debug)]
 pub(super) struct DatabaseArguments {
     #[command(flatten)]
-    rounds: Rounds,
+    options: Options,
     /// Seconds measured per round
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
-    /// Measure only this part; its result is stored for the page
-    #[arg(long, value_parser = PARTS)]
-    only: Option<String>,
     /// Only build the measured programs
     #[arg(long)]
     build: bool,
-    /// Only write the page of the stored parts
-    #[arg(long)]
-    page: bool,
 }
 
+static SPEC: Spec = Spec {
+    name: "database",
+    parts: &["postgres", "mariadb", "cpu", "methods", "latency", "rows"],
+    text: sections::TEXT,
+    tools: requirements::TESTS,
+    rounds: 15,
+};
+
 pub(super) fn run(workspace: &Workspace, arguments: &DatabaseArguments) -> Result<(), Failure> {
-    let DatabaseArguments { rounds: Rounds { rounds, dry }, seconds, only, build, page } =
-        arguments;
+    let DatabaseArguments { options, seconds, build } = arguments;
     let window = Duration::from_secs((*seconds).into());
-    let ground = Ground::new(workspace, "database", *rounds, window, None)?;
-    if !page {
-        requirements::provide(requirements::TESTS)?;
-        process::raise_descriptors();
+    let bench = SPEC.open(workspace, options, window, &format!(" --seconds {seconds}"))?;
+    if !options.page {
         let mut words = vec!["-p", "roadstead", "-p", "roadstead-database"];
         words.extend(["-p", "roadstead-event", "--bin", "roadstead"]);
         let examples = ["bare_writer", "read_rows", "echo_bare", "handler_echo"];
@@ -60,24 +54,17 @@ pub(super) fn run(workspace: &Workspace, arguments: &DatabaseArguments) -> Resul
     if *build {
         return Ok(());
     }
-    let parts = Parts { folder: &ground.folder, names: &PARTS, dry: *dry };
-    let wanted = |part: &str| !page && only.as_deref().is_none_or(|only| only == part);
-    let kept = parts.run(wanted, |part| {
+    let ground = &bench.ground;
+    let measure = |part: &str| {
         let text = match part {
-            "postgres" => sections::written(&ground, Kind::Postgres),
-            "mariadb" => sections::written(&ground, Kind::Mariadb),
-            "cpu" => sections::cpu(&ground),
-            "methods" => sections::methods(&ground),
-            "latency" => sections::latency(&ground),
-            _ => sections::read(&ground),
-        }?;
-        println!("{text}");
-        Ok(text)
-    })?;
-    if *dry {
-        return Ok(());
-    }
-    let kept: Vec<&str> = kept.iter().map(|(_, text)| text.as_str()).collect();
-    let page = sections::TEXT.fill("page", &[("parts", &kept.join("\n"))]);
-    workspace.write("docs/bench-database.md", &page)
+            "postgres" => sections::written(ground, Kind::Postgres),
+            "mariadb" => sections::written(ground, Kind::Mariadb),
+            "cpu" => sections::cpu(ground),
+            "methods" => sections::methods(ground),
+            "latency" => sections::latency(ground),
+            _ => sections::read(ground),
+        };
+        text.map(Part::text)
+    };
+    bench.run(measure, |_| Whole::default())
 }

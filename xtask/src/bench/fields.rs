@@ -5,35 +5,41 @@
 
 mod goals;
 
-use super::arguments::Rounds;
 use super::callgrind;
+use super::driver::{Options, Part, Spec, Whole};
 use super::ground::Ground;
-use super::parts::Parts;
-use super::template::{Template, row};
+use super::page::{Template, row};
 use crate::requirements;
-use crate::shell::{self, Failure, Workspace};
+use crate::shell::{self, Failure, Workspace, command};
 use clap::Args;
-use goals::{Line, Measured};
+use goals::{Measured, Time};
 use std::fs;
-use std::process::Command;
 use std::time::Duration;
-
-const TEXT: Template = Template(include_str!("../../pages/fields.md"));
 
 #[derive(Args, Debug)]
 pub(crate) struct FieldsArguments {
     #[command(flatten)]
-    rounds: Rounds,
-    /// Measure only this part; the page is generated from it and from the stored results of the others
-    #[arg(long, value_parser = PARTS)]
-    only: Option<String>,
+    options: Options,
 }
 
-/// The parts, in the order in which they are measured. `memory` counts and does not time.
-const PARTS: [&str; 6] = ["query", "sets", "heads", "lookups", "layouts", "memory"];
+static SPEC: Spec = Spec {
+    name: "fields",
+    // In the order in which they are measured. `memory` counts and does not time.
+    parts: &["query", "sets", "heads", "lookups", "layouts", "memory"],
+    text: Template(include_str!("../../pages/fields.md")),
+    tools: requirements::COUNTING,
+    rounds: 15,
+};
 
-/// The tables of the page, each for the tasks whose names begin with this. The case of the original comes first.
-const TASKS: [&str; 6] = ["T4", "T1", "T2", "T3", "look-up", "layout"];
+/// The tables of the page: the placeholder, and the beginning of the names of their tasks.
+const TASKS: [(&str, &str); 6] = [
+    ("T4", "T4"),
+    ("T1", "T1"),
+    ("T2", "T2"),
+    ("T3", "T3"),
+    ("look_up", "look-up"),
+    ("layout", "layout"),
+];
 
 /// The stores whose memory is measured by the system.
 const STORES: [&str; 6] = [
@@ -58,26 +64,24 @@ const COUNTED: [(&str, &str); 8] = [
 ];
 
 pub(super) fn run(workspace: &Workspace, arguments: &FieldsArguments) -> Result<(), Failure> {
-    requirements::provide(requirements::COUNTING)?;
-    workspace.release(&["-p", "roadstead-fields", "--examples"])?;
-    let FieldsArguments { rounds: Rounds { rounds, dry }, only } = arguments;
-    let ground = Ground::new(workspace, "fields", *rounds, Duration::ZERO, None)?;
-    let parts = Parts { folder: &ground.folder, names: &PARTS, dry: *dry };
-    let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
-    let stored = parts.run(wanted, |part| measure(&ground, part))?;
-    if !parts.are_all(&stored) {
-        return Ok(());
+    let bench = SPEC.open(workspace, &arguments.options, Duration::ZERO, "")?;
+    if !arguments.options.page {
+        workspace.release(&["-p", "roadstead-fields", "--examples"])?;
     }
-    let page = page(&stored.into_iter().map(|(_, said)| said).collect::<String>())?;
-    println!("{page}");
-    if *dry { Ok(()) } else { workspace.write("docs/bench-fields.md", &page) }
+    let measure = |part: &str| {
+        let text = measure(&bench.ground, part)?;
+        Measured(&text).check()?;
+        Ok(Part::values(text.into()))
+    };
+    bench.run(measure, |parts| {
+        let text: String = parts.iter().filter_map(|part| part.values.as_str()).collect();
+        Whole { values: values(&Measured(&text)), ..Whole::default() }
+    })
 }
 
 /// Returns the output of an example.
 fn say(ground: &Ground, example: &str, arguments: &[&str]) -> Result<String, Failure> {
-    let mut command = Command::new(ground.example(example));
-    command.args(arguments);
-    shell::output(command)
+    shell::output(command(ground.example(example), arguments))
 }
 
 /// Measures one part. Each line of the result begins with its kind.
@@ -119,77 +123,46 @@ fn measure_memory(ground: &Ground) -> Result<String, Failure> {
 
 /// Returns the instructions of one `what`, from ten thousand additional ones, counted by callgrind.
 fn instructions(ground: &Ground, what: &str) -> Result<f64, Failure> {
-    callgrind::of_one([10_000, 20_000], |count| {
-        let mut command = Command::new(ground.example("measure"));
-        command.args(["count", what, &count.to_string()]);
-        command
-    })
+    let run = |count: u32| command(ground.example("measure"), ["count", what, &count.to_string()]);
+    callgrind::of_one([10_000, 20_000], run)
 }
 
-fn line(words: &[&str]) -> Result<Line, Failure> {
-    let [task, subject, threads, low, median, high, slow] = *words else {
-        return Err(Failure::new(format!("no measurement: {}", words.join(" "))));
+/// Returns the values of the page.
+fn values(measured: &Measured<'_>) -> Vec<(&'static str, String)> {
+    let rows = |kind| {
+        let lines = measured.lines(kind).map(|words| format!("| {} |\n", words.join(" | ")));
+        lines.collect::<String>()
     };
-    let ns = [low, median, high, slow].map(str::to_owned);
-    let [task, subject, threads] = [task, subject, threads].map(str::to_owned);
-    Ok(Line { task, subject, threads, ns })
-}
-
-fn page(parts: &str) -> Result<String, Failure> {
-    let (mut glibc, mut mimalloc) = (Vec::new(), Vec::new());
-    let (mut allocated, mut counted) = (Vec::new(), Vec::new());
-    let (mut runs, mut peak) = (String::new(), String::new());
-    let owned = |rest: &[&str]| rest.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
-    for said in parts.lines() {
-        let words: Vec<&str> = said.split('\t').collect();
-        match *words {
-            ["glibc", ref rest @ ..] => glibc.push(line(rest)?),
-            ["mimalloc", ref rest @ ..] => mimalloc.push(line(rest)?),
-            ["part", part, rounds, load] => {
-                runs.push_str(&format!("{part} {rounds} rounds at load {load}; "));
-            }
-            ["allocated", ref rest @ ..] => allocated.push(owned(rest)),
-            ["peak", ref rest @ ..] => peak.push_str(&format!("| {} |\n", rest.join(" | "))),
-            ["instructions", ref rest @ ..] => counted.push(owned(rest)),
-            _ => return Err(Failure::new(format!("no measurement: {said}"))),
-        }
-    }
-    let tables = TASKS.map(|begin| table(begin, &glibc, &mimalloc));
-    let measured = Measured { lines: &glibc, allocated: &allocated, counted: &counted };
-    let rows = |rows: &[Vec<String>]| {
-        rows.iter().map(|row| format!("| {} |\n", row.join(" | "))).collect::<String>()
-    };
-    Ok(TEXT.fill(
-        "page",
-        &[
-            ("runs", &runs.trim_end_matches("; ")),
-            ("T4", &tables[0]),
-            ("T1", &tables[1]),
-            ("T2", &tables[2]),
-            ("T3", &tables[3]),
-            ("look_up", &tables[4]),
-            ("layout", &tables[5]),
-            ("allocated", &rows(&allocated)),
-            ("peak", &peak),
-            ("counted", &rows(&counted)),
-            ("goals", &goals::table(&measured)),
-        ],
-    ))
+    let runs = measured.lines("part").map(|words| match words[..] {
+        [part, rounds, load] => format!("{part} {rounds} rounds at load {load}"),
+        _ => words.join(" "),
+    });
+    let (glibc, mimalloc) = (measured.times("glibc"), measured.times("mimalloc"));
+    let tables = TASKS.map(|(place, begin)| (place, table(begin, &glibc, &mimalloc)));
+    let mut values = vec![
+        ("runs", runs.collect::<Vec<_>>().join("; ")),
+        ("allocated", rows("allocated")),
+        ("peak", rows("peak")),
+        ("counted", rows("instructions")),
+        ("goals", goals::table(measured)),
+    ];
+    values.extend(tables);
+    values
 }
 
 /// Returns the measurements of the tasks whose names begin with this. Those with the same task and number of threads
 /// are grouped, with the ratio to the first.
-fn table(begin: &str, glibc: &[Line], mimalloc: &[Line]) -> String {
-    let line = |line: &Line| {
-        let Line { task, subject, threads, ns: _ } = line;
-        let of = |all: &[Line]| {
+fn table(begin: &str, glibc: &[Time<'_>], mimalloc: &[Time<'_>]) -> String {
+    let line = |time: &Time<'_>| {
+        let Time { task, subject, threads, ns: _ } = time;
+        let of = |all: &[Time<'_>]| {
             let mut group =
                 all.iter().filter(|other| (&other.task, &other.threads) == (task, threads));
-            let first = group.clone().next().and_then(Line::median);
+            let first = group.clone().next().and_then(Time::median);
             let same = group.find(|other| &other.subject == subject);
-            let shown = same.map(|line| {
-                let [low, median, high, slow] = &line.ns;
-                let ratio = line.median().zip(first).map(|(ns, first)| ns / first);
+            let shown = same.map(|time| {
+                let [low, median, high, slow] = &time.ns;
+                let ratio = time.median().zip(first).map(|(ns, first)| ns / first);
                 let ratio = ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"));
                 format!("{median} ({low}–{high}) | {ratio} | {slow}")
             });
@@ -198,7 +171,7 @@ fn table(begin: &str, glibc: &[Line], mimalloc: &[Line]) -> String {
         let task = task.strip_prefix(begin).unwrap_or(task).trim_start_matches([' ', ',']);
         row(&[&task, threads, subject, &of(glibc), &of(mimalloc)])
     };
-    glibc.iter().filter(|line| line.task.starts_with(begin)).map(line).collect()
+    glibc.iter().filter(|time| time.task.starts_with(begin)).map(line).collect()
 }
 
 #[cfg(test)]
@@ -215,22 +188,20 @@ mod tests {
                     allocated\tFields\t2\t0\t1020\n\
                     peak\tFields\t1100\t1200\n\
                     instructions\ta look-up\t2\n";
-        let page = page(said).unwrap();
-        for part in [
-            "sets 15 rounds at load 0.10",
-            "| kept | 1 | Fields | 2.0 (1.0–3.0) | 1.00 | 9.0 | 1.5 (1.0–3.0) | 1.00 | - |",
-            "| kept | 1 | Other | 5.0 (1.0–7.0) | 2.50 | 9.0 | – | – | – |",
-            "| a row | 30 | Rows | 5.0 (4.0–6.0) | 1.00 | - | – | – | – |",
-            "| Fields | 2 | 0 | 1020 |",
-            "| Fields | 1100 | 1200 |",
-            "| a look-up | 2 |",
+        let values = values(&Measured(said));
+        for (place, part) in [
+            ("runs", "sets 15 rounds at load 0.10"),
+            ("T1", "| kept | 1 | Fields | 2.0 (1.0–3.0) | 1.00 | 9.0 | 1.5 (1.0–3.0) | 1.00 | - |"),
+            ("T1", "| kept | 1 | Other | 5.0 (1.0–7.0) | 2.50 | 9.0 | – | – | – |"),
+            ("T4", "| a row | 30 | Rows | 5.0 (4.0–6.0) | 1.00 | - | – | – | – |"),
+            ("allocated", "| Fields | 2 | 0 | 1020 |"),
+            ("peak", "| Fields | 1100 | 1200 |"),
+            ("counted", "| a look-up | 2 |"),
         ] {
-            assert!(page.contains(part), "{part} in\n{page}");
+            let (_, value) = values.iter().find(|(name, _)| *name == place).unwrap();
+            assert!(value.contains(part), "{part} in\n{value}");
         }
-        assert!(
-            page.find("| a row").unwrap() < page.find("| kept").unwrap(),
-            "their own case is on top"
-        );
-        assert!(self::page("glibc\tT1\tFields\t1").is_err());
+        assert!(Measured(said).check().is_ok());
+        assert!(Measured("glibc\tT1\tFields\t1").check().is_err());
     }
 }

@@ -2,12 +2,23 @@
 
 use crate::shell::Failure;
 
-/// A goal in words, and whether it was met.
-pub(super) type Goal = (String, bool);
+/// A goal in words, the measured value, and whether it was met.
+pub(super) type Goal = (String, String, bool);
+
+/// Returns the goal that a value is not above a limit. A value that is not a number does not meet it.
+pub(super) fn at_most(text: impl Into<String>, value: f64, max: f64) -> Goal {
+    (text.into(), format!("{value:.2}"), value <= max)
+}
+
+/// Returns the goal that a value is not below a limit.
+pub(super) fn at_least(text: impl Into<String>, value: f64, min: f64) -> Goal {
+    (text.into(), format!("{value:.2}"), value >= min)
+}
 
 /// Returns a line for each goal.
 pub(super) fn list(goals: &[Goal]) -> String {
-    goals.iter().map(|(goal, met)| format!("- {}: {goal}\n", word(*met))).collect()
+    let line = |(text, value, met): &Goal| format!("- {}: {text} ({value})\n", word(*met));
+    goals.iter().map(line).collect()
 }
 
 /// Returns whether a goal was met, as a word for a page.
@@ -17,12 +28,8 @@ pub(super) fn word(met: bool) -> &'static str {
 
 /// Returns a failure if a goal was missed. Called after everything was printed.
 pub(super) fn verdict(goals: impl IntoIterator<Item = Goal>) -> Result<(), Failure> {
-    let missed = goals.into_iter().filter(|(_, met)| !met);
-    failed(missed.map(|(goal, _)| format!("missed: {goal}")))
-}
-
-/// Returns a failure with all of these texts, if there are any.
-pub(super) fn failed(said: impl IntoIterator<Item = String>) -> Result<(), Failure> {
-    let said: Vec<String> = said.into_iter().collect();
-    if said.is_empty() { Ok(()) } else { Err(Failure::new(said.join("\n"))) }
+    let missed = goals.into_iter().filter(|(.., met)| !met);
+    let missed: Vec<String> =
+        missed.map(|(text, value, _)| format!("missed: {text} ({value})")).collect();
+    if missed.is_empty() { Ok(()) } else { Err(Failure::new(missed.join("\n"))) }
 }

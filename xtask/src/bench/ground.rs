@@ -1,9 +1,9 @@
 //! The common parts of all measurements: paths, the time per round, and the rounds.
 
-use super::order::{self, Order};
 use super::server::Server;
+use super::trial::{self, Trial};
 use crate::shell::{self, Failure, Workspace};
-use std::fmt;
+use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -39,7 +39,7 @@ impl Ground {
             folder: shell::folder(workspace.target.join("bench").join(name))?,
             rounds,
             window,
-            seed: seed.unwrap_or_else(order::seed),
+            seed: seed.unwrap_or_else(trial::seed),
         })
     }
 
@@ -72,46 +72,14 @@ impl Ground {
         self.start(command, name)
     }
 
-    /// Runs all rounds. In each, every subject runs once, in a random order. Returns the samples of each subject.
-    /// `sample` is called with the round and the subject.
-    pub(super) fn rounds<T>(
+    /// Runs all rounds of these subjects: in each, every subject runs once, in a random order. `sample` is called with
+    /// the round and the number of the subject.
+    pub(super) fn rounds(
         &self,
         name: &str,
-        subjects: usize,
-        mut sample: impl FnMut(u32, usize) -> Result<T, Failure>,
-    ) -> Result<Vec<Vec<T>>, Failure> {
-        let mut order = Order::new(self.seed);
-        let mut samples: Vec<Vec<T>> = (0..subjects).map(|_| Vec::new()).collect();
-        for round in 0..self.rounds {
-            eprintln!("{name}: round {} of {}", round + 1, self.rounds);
-            for at in order.round(subjects) {
-                samples[at].push(sample(round, at)?);
-            }
-        }
-        Ok(samples)
-    }
-
-    /// Runs pairs: both sides of a pair run directly after each other, and the first side alternates.
-    pub(super) fn pairs<T: fmt::Debug>(
-        &self,
-        name: &str,
-        mut ours: impl FnMut() -> Result<T, Failure>,
-        mut theirs: impl FnMut() -> Result<T, Failure>,
-    ) -> Result<[Vec<T>; 2], Failure> {
-        let (mut all_ours, mut all_theirs) = (Vec::new(), Vec::new());
-        for round in 0..self.rounds {
-            let (one, other) = if round % 2 == 0 {
-                let one = ours()?;
-                (one, theirs()?)
-            } else {
-                let other = theirs()?;
-                (ours()?, other)
-            };
-            let (number, all) = (round + 1, self.rounds);
-            eprintln!("{name}: round {number} of {all}: {one:.2?} against {other:.2?}");
-            all_ours.push(one);
-            all_theirs.push(other);
-        }
-        Ok([all_ours, all_theirs])
+        subjects: &[impl AsRef<str>],
+        sample: impl FnMut(u32, usize) -> Result<Value, Failure>,
+    ) -> Result<Trial, Failure> {
+        Trial::run((self.rounds, self.seed), name, subjects, sample)
     }
 }

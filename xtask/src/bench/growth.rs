@@ -2,17 +2,18 @@
 //! ours with programs, and the echo of a bare loop with the same clients. If the work of a loop does not depend on idle
 //! connections, its cost grows no more than that of the bare loop.
 
+use super::comparison::TEXT;
+use super::driver::Part;
 use super::ground::Ground;
 use super::lines::{self, Side};
 use super::load::{Load, Plan};
-use super::page::TEXT;
 use super::process;
 use super::server::Server;
 use super::statistics::Quartiles;
 use super::system_calls;
-use super::template::row;
-use crate::shell::Failure;
-use std::path::Path;
+use crate::shell::{Failure, command};
+use serde_json::{Map, Value};
+use std::fmt::Display;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,9 +27,6 @@ const RATE_COUNTED: u32 = 950;
 const SETTLE: Duration = Duration::from_millis(500);
 const NAMES: [&str; 2] = ["roadstead", "bare epoll"];
 
-/// The cost of one request, by the number of connections.
-type Sample = [f64; CONNECTIONS.len()];
-
 /// What is counted in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
@@ -37,68 +35,74 @@ enum What {
     Instructions,
 }
 
-/// Measures all rounds. Returns the section of the page.
-pub(super) fn measure(ground: &Ground, bare: &Path) -> Result<String, Failure> {
-    let cpu = |side| move || all(ground, side, bare, What::Cpu);
-    let cpu = ground.pairs("growth", cpu(0), cpu(1))?;
-    let calls = [all(ground, 0, bare, What::Calls)?, all(ground, 1, bare, What::Calls)?];
-    let rows = (0..CONNECTIONS.len()).map(|at| {
-        let mut cells = vec![CONNECTIONS[at].to_string()];
-        for samples in &cpu {
-            let growth = |sample: &Sample| sample[at] / sample[0];
-            cells.push(shown(Quartiles::of_each(samples, |sample| sample[at])));
-            cells.push(shown(Quartiles::of_each(samples, growth)));
+/// Measures all rounds of CPU time, and system calls once.
+pub(super) fn measure(ground: &Ground) -> Result<Part, Failure> {
+    let cpu = ground.rounds("growth", &NAMES, |_, at| all(ground, at, What::Cpu))?;
+    let calls = [all(ground, 0, What::Calls)?, all(ground, 1, What::Calls)?];
+    let rows = CONNECTIONS.map(|connections| {
+        let (key, first) = (connections.to_string(), CONNECTIONS[0].to_string());
+        let mut cells = vec![key.clone()];
+        for name in NAMES {
+            let growth = Quartiles::ratio(&cpu.samples(name, &key), &cpu.samples(name, &first));
+            cells.extend([cpu.of(name, &key), growth].map(shown));
         }
-        cells.extend(calls.iter().map(|side| format!("{:.2}", side[at])));
+        cells.extend(
+            calls.iter().map(|side| format!("{:.2}", side[&key].as_f64().unwrap_or(f64::NAN))),
+        );
         line(&cells)
     });
-    let rows: String = rows.collect();
-    let (first, rates) = (CONNECTIONS[0], [RATE, RATE_COUNTED]);
-    Ok(TEXT.fill(
-        "growth",
-        &[("rate", &rates[0]), ("rate_counted", &rates[1]), ("first", &first), ("rows", &rows)],
-    ))
+    let values: [(&str, &dyn Display); 4] = [
+        ("rate", &RATE),
+        ("rate_counted", &RATE_COUNTED),
+        ("first", &CONNECTIONS[0]),
+        ("rows", &rows.concat()),
+    ];
+    Ok(Part::text(TEXT.fill("growth", &values)))
 }
 
 /// Counts instructions per request in one run of each side at each number of connections. They do not depend on other
-/// load of the machine. Returns the section of the page.
-pub(super) fn instructions(ground: &Ground, bare: &Path) -> Result<String, Failure> {
-    let what = What::Instructions;
-    let counts = [all(ground, 0, bare, what)?, all(ground, 1, bare, what)?];
-    let rows = (0..CONNECTIONS.len()).map(|at| {
-        let of = |side: &Sample| [format!("{:.0}", side[at]), format!("{:.2}", side[at] / side[0])];
-        let cells = [vec![CONNECTIONS[at].to_string()], counts.iter().flat_map(of).collect()];
-        line(&cells.concat())
+/// load of the machine.
+pub(super) fn instructions(ground: &Ground) -> Result<Part, Failure> {
+    let counts = [all(ground, 0, What::Instructions)?, all(ground, 1, What::Instructions)?];
+    let rows = CONNECTIONS.map(|connections| {
+        let mut cells = vec![connections.to_string()];
+        for side in &counts {
+            let of = |connections: u32| side[connections.to_string()].as_f64().unwrap_or(f64::NAN);
+            let growth = of(connections) / of(CONNECTIONS[0]);
+            cells.extend([format!("{:.0}", of(connections)), format!("{growth:.2}")]);
+        }
+        line(&cells)
     });
-    let rows: String = rows.collect();
-    let (seconds, first) = (ground.seconds(), CONNECTIONS[0]);
-    Ok(TEXT.fill("instructions", &[("seconds", &seconds), ("first", &first), ("rows", &rows)]))
+    let values: [(&str, &dyn Display); 3] =
+        [("seconds", &ground.seconds()), ("first", &CONNECTIONS[0]), ("rows", &rows.concat())];
+    Ok(Part::text(TEXT.fill("instructions", &values)))
 }
 
 fn line(cells: &[String]) -> String {
-    row(&cells.iter().map(|cell| cell as _).collect::<Vec<_>>())
+    format!("| {} |\n", cells.join(" | "))
 }
 
 fn shown(of: Quartiles) -> String {
     format!("{:.2} ({:.2}–{:.2})", of.median, of.low, of.high)
 }
 
-/// Runs a side at each number of connections.
-fn all(ground: &Ground, side: usize, bare: &Path, what: What) -> Result<Sample, Failure> {
-    let mut sample = Sample::default();
-    for (count, connections) in sample.iter_mut().zip(CONNECTIONS) {
-        *count = one(ground, server(ground, side, bare)?, connections, what)?;
+/// Runs a side at each number of connections. Returns the cost of a request at each.
+fn all(ground: &Ground, side: usize, what: What) -> Result<Value, Failure> {
+    let mut sample = Map::new();
+    for connections in CONNECTIONS {
+        let count = one(ground, server(ground, side)?, connections, what)?;
         eprintln!("{}, {connections}, {what:?}: {count:.2}", NAMES[side]);
+        sample.insert(connections.to_string(), count.into());
     }
-    Ok(sample)
+    Ok(sample.into())
 }
 
 /// Starts a server and its programs.
-fn server(ground: &Ground, side: usize, bare: &Path) -> Result<(Server, Vec<u32>), Failure> {
+fn server(ground: &Ground, side: usize) -> Result<(Server, Vec<u32>), Failure> {
     if side == 0 {
         return lines::start(ground, Side::Ours);
     }
-    Ok((ground.start(Command::new(bare), "bare")?, Vec::new()))
+    Ok((ground.start(Command::new(ground.example("echo_bare")), "bare")?, Vec::new()))
 }
 
 /// Returns the CPU time in µs, the system calls or the instructions per request in one run.
@@ -150,10 +154,11 @@ fn a_second(
 /// Counts the user-space instructions of these processes per second of the window.
 fn counted(own: &[u32], window: Duration) -> Result<f64, Failure> {
     let processes: Vec<String> = own.iter().map(u32::to_string).collect();
-    let mut command = Command::new("perf");
-    command.args(["stat", "-x,", "-e", "instructions:u", "-p", &processes.join(","), "--"]);
-    command.args(["sleep", &window.as_secs_f64().to_string()]);
-    let output = command.output().map_err(Failure::at("perf"))?;
+    let processes = processes.join(",");
+    let mut command =
+        command("perf", ["stat", "-x,", "-e", "instructions:u", "-p", &processes, "--", "sleep"]);
+    let output =
+        command.arg(window.as_secs_f64().to_string()).output().map_err(Failure::at("perf"))?;
     // perf prints its counts to standard error: `COUNT,,instructions:u,…`.
     let said = String::from_utf8_lossy(&output.stderr);
     let count = said.lines().find_map(|line| line.split(',').next()?.parse::<f64>().ok());

@@ -4,7 +4,6 @@
 //! Each part stores its results, and the page is generated from all stored parts, so that parts can be measured
 //! separately.
 
-mod figures;
 mod goals;
 mod instructions;
 mod lines;
@@ -13,10 +12,8 @@ mod running;
 mod subject;
 mod windows;
 
-use super::arguments::{Rounds, Windows};
+use super::driver::{Options, Part, Spec};
 use super::ground::Ground;
-use super::parts::Parts;
-use super::process;
 use crate::requirements;
 use crate::shell::{Failure, Workspace};
 use clap::Args;
@@ -31,24 +28,36 @@ pub(super) use lines::{CONNECTIONS, Cost, cost};
 #[derive(Args, Debug)]
 pub(super) struct HttpArguments {
     #[command(flatten)]
-    windows: Windows,
-    /// Measure only this part; the page is generated from the stored results of the others
-    #[arg(long, value_parser = PARTS)]
-    only: Option<String>,
+    options: Options,
+    /// Milliseconds measured per round
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(20..))]
+    milliseconds: u64,
     /// Measure only the subjects with these names
     #[arg(long, value_delimiter = ',')]
     subjects: Vec<String>,
     /// An additional subject, NAME=COMMAND, in which @PORT@ is its port and @SERVER@ the port of its server; repeatable
     #[arg(long)]
     subject: Vec<String>,
-    /// Do not measure; write the page from the stored results
-    #[arg(long)]
-    page: bool,
 }
 
-/// The parts that can be measured separately.
-const PARTS: [&str; 10] =
-    ["128", "few", "9000", "16k", "1m", "paced", "memory", "calls", "instructions", "shards"];
+static SPEC: Spec = Spec {
+    name: "http",
+    parts: &[
+        "128",
+        "few",
+        "9000",
+        "16k",
+        "1m",
+        "paced",
+        "memory",
+        "calls",
+        "instructions",
+        "shards",
+    ],
+    text: page::TEXT,
+    tools: requirements::BENCH_HTTP,
+    rounds: 15,
+};
 
 const SMALL: &[Shape] = &[(1, 1, 128), (64, 64, 128), (1000, 1000, 128)];
 /// Many connections, few of them active.
@@ -60,29 +69,22 @@ const SHARDS: &[Shape] = &[(64, 64, 128), (1000, 1000, 128)];
 const LARGE: &[Shape] = &[(1, 1, 1 << 20), (64, 64, 1 << 20)];
 
 pub(super) fn run(workspace: &Workspace, arguments: &HttpArguments) -> Result<(), Failure> {
-    requirements::provide(requirements::BENCH_HTTP)?;
-    let HttpArguments { windows, only, page, .. } = arguments;
-    let Windows { rounds: Rounds { rounds, dry }, milliseconds, seed } = *windows;
-    let window = Duration::from_millis(milliseconds);
-    let ground = Ground::new(workspace, "http", rounds, window, seed)?;
+    let HttpArguments { options, milliseconds, .. } = arguments;
+    let window = Duration::from_millis(*milliseconds);
+    let bench =
+        SPEC.open(workspace, options, window, &format!(" --milliseconds {milliseconds}"))?;
+    let ground = &bench.ground;
     let subjects =
-        if *page { Subjects::default() } else { prepare(workspace, &ground, arguments)? };
-    let parts = Parts { folder: &ground.folder, names: &PARTS, dry };
-    let wanted = |part: &str| !page && only.as_deref().is_none_or(|only| only == part);
-    let stored = parts.run(wanted, |part| {
-        let measured = measure(&ground, &subjects, part)?;
-        println!("{}", page::part(part, &measured));
-        Ok(measured.to_string())
-    })?;
-    if dry {
-        return Ok(());
-    }
-    let read = |(part, text): (_, String)| Some((part, serde_json::from_str(&text).ok()?));
-    let stored: Vec<(&str, Value)> = stored.into_iter().filter_map(read).collect();
-    workspace.write("docs/bench-http.md", &page::page(&versions(), &stored))?;
-    let missed = goals::all(&stored).into_iter().filter(|goal| !goal.met);
-    let missed = missed.map(|goal| format!("missed: {}: {}", goal.text, goal.measured));
-    super::goals::failed(missed.chain(page::reconnecting(&stored)))
+        if options.page { Subjects::default() } else { prepare(workspace, ground, arguments)? };
+    let measure = |part: &str| {
+        let values = measure(ground, &subjects, part)?;
+        Ok(Part { text: page::part(part, &values), ..Part::values(values) })
+    };
+    bench.run(measure, |parts| {
+        let values = parts.iter().map(|part| part.values.clone());
+        let parts: Vec<_> = SPEC.parts.iter().copied().zip(values).collect();
+        page::whole(&versions(), &parts)
+    })
 }
 
 /// Returns the versions that the peers print.
@@ -113,7 +115,6 @@ fn prepare(
     ground: &Ground,
     arguments: &HttpArguments,
 ) -> Result<Subjects, Failure> {
-    process::raise_descriptors();
     workspace.release(&["-p", "xtask", "--examples"])?;
     workspace.release(&["-p", "roadstead"])?;
     workspace.example("roadstead", "serve_file")?;

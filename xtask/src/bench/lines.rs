@@ -11,16 +11,18 @@
 //! The number of lines answered in the window is computed in the same way for both sides: the bytes that the programs
 //! wrote in the window, divided by the bytes per line over the whole run.
 
+use super::comparison::{Better, Comparison, OURS, TEXT};
+use super::driver::Part;
+use super::goals::Goal;
 use super::ground::Ground;
 use super::load::{Load, Plan};
-use super::page::{self, Better, Row};
+use super::page::row;
 use super::process;
 use super::server::Server;
 use super::system_calls;
-use crate::shell::Failure;
-use std::path::Path;
-use std::process::Command;
-use std::slice;
+use super::trial::Trial;
+use crate::shell::{Failure, command};
+use serde_json::{Value, json};
 use std::thread;
 use std::time::Duration;
 
@@ -40,7 +42,7 @@ const PIPELINE: u32 = 64;
 
 /// The number of clients, and what they send.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
+struct Shape {
     connections: u32,
     /// Lines per second on each connection; `None`: as fast as they are answered.
     rate: Option<u32>,
@@ -51,13 +53,19 @@ pub(super) struct Shape {
 }
 
 /// The loads of row A: a thousand quiet clients, and thirty busy ones.
-pub(super) const SHAPES: [Shape; 2] = [
+const SHAPES: [Shape; 2] = [
     Shape { connections: 1000, rate: Some(1), in_flight: IN_FLIGHT, goal: Some(20.0) },
     Shape { connections: 30, rate: Some(50), in_flight: IN_FLIGHT, goal: None },
 ];
 
+/// The peer, and the subjects of a comparison with it.
+pub(super) const PEER: &str = "IO::Multiplex";
+pub(super) const SIDES: [&str; 2] = [OURS, PEER];
+/// The subjects of a comparison with a bare loop.
+pub(super) const POOL: [&str; 2] = [OURS, "bare loop"];
+
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Side<'a> {
+pub(super) enum Side {
     Ours,
     Peer,
     /// Ours with many lines in flight per program, and a queue that holds all lines of the clients.
@@ -67,92 +75,93 @@ pub(super) enum Side<'a> {
     /// Ours, with this number of lines in flight per program.
     Pool(u32),
     /// A bare loop with this number of lines in flight per program.
-    Bare(u32, &'a Path),
+    Bare(u32),
 }
 
-/// Measures the CPU time in µs per line of a pool of programs with this pipeline, ours against a bare loop.
-pub(super) fn pool(ground: &Ground, pipeline: u32, bare: &Path) -> Result<[Vec<f64>; 2], Failure> {
+/// Measures the CPU time per line of a pool of programs with this pipeline, ours against a bare loop.
+pub(super) fn pool(ground: &Ground, pipeline: u32) -> Result<Trial, Failure> {
     let load = Shape { connections: 1000, rate: Some(10), in_flight: IN_FLIGHT, goal: None };
     let name = format!("a pool with {pipeline} in flight");
-    ground.pairs(
-        &name,
-        || cpu_us(ground, (Side::Pool(pipeline), load)),
-        || cpu_us(ground, (Side::Bare(pipeline, bare), load)),
-    )
+    let sides = [Side::Pool(pipeline), Side::Bare(pipeline)];
+    ground.rounds(&name, &POOL, |_, at| cpu_us(ground, (sides[at], load)))
 }
 
-/// Measures all rounds of one load.
-pub(super) fn measure(ground: &Ground, shape: Shape) -> Result<Row, Failure> {
-    let Shape { connections, rate, .. } = shape;
-    let rate = rate.unwrap_or_default();
-    let name = format!("{connections} connections × {rate} line/s to {WORKERS} programs");
-    row(ground, name, [(Side::Ours, shape), (Side::Peer, shape)])
+/// Measures all paced loads.
+pub(super) fn measure(ground: &Ground) -> Result<Part, Failure> {
+    let (mut rows, mut calls, mut goals) = (String::new(), String::new(), Vec::new());
+    for shape in SHAPES {
+        let Shape { connections, rate, .. } = shape;
+        let rate = rate.unwrap_or_default();
+        let name = format!("{connections} connections × {rate} line/s to {WORKERS} programs");
+        let (line, goal, [ours, theirs]) =
+            compared(ground, &name, [Side::Ours, Side::Peer], shape)?;
+        rows += &line;
+        calls += &row(&[&name, &ours, &format!("{PEER}: {theirs}")]);
+        goals.extend(goal);
+    }
+    Ok(Part { goals, ..Part::values(json!({ "rows": rows, "calls": calls })) })
 }
 
 /// Measures the maximum throughput with programs that have many lines in flight.
-pub(super) fn saturated(ground: &Ground) -> Result<Row, Failure> {
+pub(super) fn saturated(ground: &Ground) -> Result<Part, Failure> {
     let (connections, in_flight) = (1000, 20);
     let shape = Shape { connections, rate: None, in_flight, goal: Some(8.0) };
     let name = format!(
         "{connections} connections × {in_flight} in flight, {WORKERS} programs × {PIPELINE} in flight"
     );
-    row(ground, name, [(Side::Saturated, shape), (Side::PeerSaturated, shape)])
-}
-
-/// Returns its section of the page.
-pub(super) fn saturated_section(row: &Row) -> String {
-    let [ours, theirs] = row.calls.clone().unwrap_or_default();
-    let rows = page::rows(slice::from_ref(row));
-    page::TEXT.fill(
+    let sides = [Side::Saturated, Side::PeerSaturated];
+    let (rows, goal, [ours, theirs]) = compared(ground, &name, sides, shape)?;
+    let text = TEXT.fill(
         "saturated",
-        &[("rows", &rows), ("ours", &ours), ("theirs", &theirs), ("peer", &row.peer)],
-    )
+        &[("rows", &rows), ("ours", &ours), ("theirs", &theirs), ("peer", &PEER)],
+    );
+    Ok(Part { goals: goal.into_iter().collect(), ..Part::text(text) })
 }
 
-/// Runs all rounds of one load, and one more to count system calls.
-fn row(
+/// Runs all rounds of one load, and one more to count system calls. Returns the line of the table, the goal, and the
+/// system calls of both sides.
+fn compared(
     ground: &Ground,
-    name: String,
-    [ours, peer]: [(Side<'_>, Shape); 2],
-) -> Result<Row, Failure> {
-    let pairs = ground.pairs(&name, || cpu_us(ground, ours), || cpu_us(ground, peer))?;
-    let measure = ("CPU µs a line", Better::Less("times less CPU"));
-    let row = Row::new(name, measure, "IO::Multiplex", &pairs);
-    let calls = Some([calls(ground, ours)?, calls(ground, peer)?]);
-    Ok(Row { goal: ours.1.goal, calls, ..row })
+    name: &str,
+    sides: [Side; 2],
+    shape: Shape,
+) -> Result<(String, Option<Goal>, [String; 2]), Failure> {
+    let trial = ground.rounds(name, &SIDES, |_, at| cpu_us(ground, (sides[at], shape)))?;
+    let (better, goal) = (Better::Less("times less CPU"), shape.goal);
+    let unit = "CPU µs a line";
+    let compared = Comparison { name, unit, value: "cpu_us", better, peer: PEER, goal };
+    let calls = [calls(ground, (sides[0], shape))?, calls(ground, (sides[1], shape))?];
+    Ok((compared.row(&trial), compared.goal(&trial), calls))
 }
 
-fn server(ground: &Ground, side: Side<'_>) -> Result<Server, Failure> {
+fn server(ground: &Ground, side: Side) -> Result<Server, Failure> {
     let roadstead = ground.roadstead();
     let (command, log) = match side {
         Side::Ours | Side::Pool(_) => {
-            let mut command = Command::new(&roadstead);
             let workers = format!("--workers={WORKERS}..{WORKERS}");
-            command.args(["run", "--listen=127.0.0.1:0", &workers]);
+            let mut command = command(&roadstead, ["run", "--listen=127.0.0.1:0", &workers]);
             if let Side::Pool(pipeline) = side {
                 command.arg(format!("--pipeline={pipeline}"));
             }
             command.arg("--");
-            command.arg(&roadstead).args(WORKER);
             (command, "ours")
         }
         Side::Saturated => return saturated_server(ground),
-        Side::Bare(in_flight, program) => {
-            let mut command = Command::new(program);
-            command.args([WORKERS.to_string(), in_flight.to_string()]);
-            command.arg(&roadstead).args(WORKER);
-            (command, "bare")
-        }
+        Side::Bare(in_flight) => (
+            command(ground.example("pool_bare"), [WORKERS.to_string(), in_flight.to_string()]),
+            "bare",
+        ),
         Side::Peer | Side::PeerSaturated => {
-            let mut command = Command::new("perl");
-            command.arg(ground.root.join("xtask/peers/io_multiplex.pl"));
+            let mut command = command("perl", [ground.root.join("xtask/peers/io_multiplex.pl")]);
             if matches!(side, Side::PeerSaturated) {
                 command.arg(format!("--pipeline={PIPELINE}"));
             }
-            command.arg(WORKERS.to_string()).arg(&roadstead).args(WORKER);
+            command.arg(WORKERS.to_string());
             (command, "peer")
         }
     };
+    let mut command = command;
+    command.arg(&roadstead).args(WORKER);
     ground.start(command, log)
 }
 
@@ -170,20 +179,20 @@ fn saturated_server(ground: &Ground) -> Result<Server, Failure> {
 }
 
 /// Starts a server. Returns it with its programs when they run.
-pub(super) fn start(ground: &Ground, side: Side<'_>) -> Result<(Server, Vec<u32>), Failure> {
+pub(super) fn start(ground: &Ground, side: Side) -> Result<(Server, Vec<u32>), Failure> {
     let server = server(ground, side)?;
     let workers = server.workers(&WORKER, WORKERS)?;
     Ok((server, workers))
 }
 
 /// Measures CPU time per line of the server's own processes in a window of one run.
-fn cpu_us(ground: &Ground, what: (Side<'_>, Shape)) -> Result<f64, Failure> {
+fn cpu_us(ground: &Ground, what: (Side, Shape)) -> Result<Value, Failure> {
     let (cpu_us, lines) = window(ground, what, |own, pass| process::cpu_us(own, pass))?;
-    Ok(cpu_us / lines)
+    Ok(json!({ "cpu_us": cpu_us / lines }))
 }
 
 /// Counts their system calls per line in a window of one run.
-fn calls(ground: &Ground, what: (Side<'_>, Shape)) -> Result<String, Failure> {
+fn calls(ground: &Ground, what: (Side, Shape)) -> Result<String, Failure> {
     let count = |own: &[u32], pass: Pass<'_>| system_calls::counted(own, &ground.folder, pass);
     window(ground, what, count).map(|(calls, lines)| system_calls::shown(&calls, lines))
 }
@@ -195,7 +204,7 @@ type Pass<'a> = &'a dyn Fn() -> Result<u64, Failure>;
 /// the number of lines that were answered in the window.
 fn window<T>(
     ground: &Ground,
-    (side, shape): (Side<'_>, Shape),
+    (side, shape): (Side, Shape),
     measure: impl FnOnce(&[u32], Pass<'_>) -> Result<(T, u64), Failure>,
 ) -> Result<(T, f64), Failure> {
     let (server, workers) = start(ground, side)?;

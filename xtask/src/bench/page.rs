@@ -1,124 +1,142 @@
-//! The page of `bench main`: rows of its table, and their goals. Pure.
+//! Writes pages: the texts in `xtask/pages` are pieces of Markdown with placeholders for figures. Pure, except for the
+//! description of the machine.
+//!
+//! ```text
+//!   <!-- NAME -->     a piece begins; it ends where the next one does
+//!   @place@           a placeholder
+//!   @cores@ @kernel@ @date@ @perl@     placeholders for the description of the machine
+//! ```
 
-use super::goals::Goal;
-use super::statistics::{Quartiles, thousands};
-use super::template::{Template, row};
+use super::process;
+use crate::shell;
+use std::fmt::Display;
+use std::fs;
+use std::process::Command;
 
-pub(super) const TEXT: Template = Template(include_str!("../../pages/main.md"));
-
-/// Whether lower or higher is better, and the name of the ratio.
+/// The text of a page.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Better {
-    Less(&'static str),
-    More(&'static str),
-}
+pub(super) struct Template(pub(super) &'static str);
 
-/// One measurement of both sides.
-#[derive(Debug)]
-pub(super) struct Row {
-    /// The name of the work.
-    pub(super) name: String,
-    pub(super) unit: &'static str,
-    pub(super) peer: &'static str,
-    pub(super) ours: Quartiles,
-    pub(super) theirs: Quartiles,
-    /// How many times better ours is, pair by pair.
-    pub(super) ratio: Quartiles,
-    pub(super) ratio_means: &'static str,
-    /// The minimum for the median of the ratio.
-    pub(super) goal: Option<f64>,
-    /// System calls per line, ours and theirs.
-    pub(super) calls: Option<[String; 2]>,
-}
-
-impl Row {
-    pub(super) fn new(
-        name: String,
-        (unit, better): (&'static str, Better),
-        peer: &'static str,
-        [ours, theirs]: &[Vec<f64>; 2],
-    ) -> Self {
-        let (ratio, ratio_means) = match better {
-            Better::Less(means) => (Quartiles::ratio(theirs, ours), means),
-            Better::More(means) => (Quartiles::ratio(ours, theirs), means),
-        };
-        let [ours, theirs] = [ours, theirs].map(|samples| Quartiles::of(samples));
-        Self { name, unit, peer, ours, theirs, ratio, ratio_means, goal: None, calls: None }
+impl Template {
+    /// Returns a piece with its placeholders.
+    fn piece(self, name: &str) -> &'static str {
+        let begin = format!("<!-- {name} -->\n");
+        let (_, rest) = self.0.split_once(&begin).unwrap_or_else(|| panic!("no piece `{name}`"));
+        rest.split_once("<!-- ").map_or(rest, |(piece, _)| piece)
     }
 
-    /// Returns the goal and whether it was met. A ratio that is not a number does not meet it.
-    pub(super) fn goal(&self) -> Option<Goal> {
-        let (goal, median) = (self.goal?, self.ratio.median);
-        let Self { name, ratio_means, .. } = self;
-        let text = format!("{name}: {median:.1} {ratio_means}, at least {goal:.0} wanted");
-        Some((text, median >= goal))
+    /// Returns whether a piece has a placeholder.
+    pub(super) fn has(self, name: &str, place: &str) -> bool {
+        self.piece(name).contains(&format!("@{place}@"))
     }
 
-    fn goal_in_words(&self) -> String {
-        match self.goal.zip(self.goal()) {
-            None => "–".to_owned(),
-            Some((goal, (_, true))) => format!("≥ {goal:.0}, reached"),
-            Some((goal, _)) => format!("≥ {goal:.0}, **missed**"),
+    /// Returns a piece with these values in its placeholders, without empty lines around the piece or the values.
+    pub(super) fn fill(self, name: &str, values: &[(&str, &dyn Display)]) -> String {
+        let mut text = self.piece(name).trim_matches('\n').to_owned();
+        for (place, value) in values {
+            let value = value.to_string();
+            text = text.replace(&format!("@{place}@"), value.trim_end_matches('\n'));
         }
+        for (place, say) in MACHINE {
+            let place = format!("@{place}@");
+            if text.contains(&place) {
+                text = text.replace(&place, &say());
+            }
+        }
+        // A value may be empty.
+        while text.contains("\n\n\n") {
+            text = text.replace("\n\n\n", "\n\n");
+        }
+        text + "\n"
     }
 }
 
-/// Returns the lines of the table.
-pub(super) fn rows(rows: &[Row]) -> String {
-    let line = |one: &Row| {
-        let Row { name, unit, peer, ratio_means, .. } = one;
-        let [ours, theirs, ratio] = [one.ours, one.theirs, one.ratio].map(shown);
-        let (theirs, ratio) = (format!("{peer}: {theirs}"), format!("{ratio} {ratio_means}"));
-        row(&[name, unit, &ours, &theirs, &ratio, &one.goal_in_words()])
-    };
-    rows.iter().map(line).collect()
+/// Formats a line of a table.
+pub(super) fn row(cells: &[&dyn Display]) -> String {
+    let cells: String = cells.iter().map(|cell| format!(" {cell} |")).collect();
+    format!("|{cells}\n")
 }
 
-/// Returns the page for the documentation.
-pub(super) fn page(command: &str, rows: &[Row]) -> String {
-    let counted = rows.iter().filter_map(|row| Some((row, row.calls.as_ref()?)));
-    let calls: String = counted
-        .map(|(one, [ours, theirs])| row(&[&one.name, ours, &format!("{}: {theirs}", one.peer)]))
-        .collect();
-    TEXT.fill("page", &[("command", &command), ("rows", &self::rows(rows)), ("calls", &calls)])
+/// Returns the page with `section`, which begins with its `## ` heading. It replaces the section with the same heading;
+/// otherwise it becomes the last but one, because pages end with their method or their goals.
+pub(super) fn put(page: &str, section: &str) -> String {
+    let starts = page.match_indices("\n## ").map(|(at, _)| at + 1);
+    let ends: Vec<usize> = starts.chain([page.len()]).collect();
+    let mut pieces = vec![&page[..ends[0]]];
+    pieces.extend(ends.windows(2).map(|pair| &page[pair[0]..pair[1]]));
+    let heading = section.lines().next();
+    match pieces.iter().position(|piece| piece.lines().next() == heading) {
+        Some(place) => pieces[place] = section,
+        None => pieces.insert((pieces.len() - 1).max(1), section),
+    }
+    pieces.iter().map(|piece| piece.trim_end()).collect::<Vec<_>>().join("\n\n") + "\n"
 }
 
-fn shown(quartiles: Quartiles) -> String {
-    let Quartiles { low, median, high } = quartiles;
-    let number = |value: f64| match value {
-        large if large >= 999.5 => thousands(large),
-        middle if middle >= 100.0 => format!("{middle:.0}"),
-        small => format!("{small:.1}"),
-    };
-    format!("{} ({}–{})", number(median), number(low), number(high))
+/// Returns a fact about the machine.
+type Say = fn() -> String;
+
+/// The facts about the machine. They contain no host names, which would be useless to others.
+const MACHINE: [(&str, Say); 4] =
+    [("cores", cores), ("kernel", kernel), ("date", date), ("perl", perl)];
+
+fn cores() -> String {
+    process::processors().to_string()
+}
+
+fn kernel() -> String {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    release.split('-').next().unwrap_or_default().trim().to_owned()
+}
+
+pub(super) fn date() -> String {
+    said("date", &["-u", "+%F"])
+}
+
+fn perl() -> String {
+    let version = "printf '%vd, IO::Multiplex %s', $^V, IO::Multiplex->VERSION";
+    said("perl", &["-MIO::Multiplex", "-e", version])
+}
+
+fn said(program: &str, args: &[&str]) -> String {
+    let mut command = Command::new(program);
+    command.args(args);
+    shell::output(command).map_or_else(|_| "unknown".to_owned(), |said| said.trim().to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn measured(theirs: f64, goal: Option<f64>) -> Row {
-        let measure = ("CPU µs a line", Better::Less("times less CPU"));
-        let pairs = [vec![50.2], vec![theirs]];
-        let calls = Some(["2.0 (read 1.0)".to_owned(), "9.0 (select 5.0)".to_owned()]);
-        Row { goal, calls, ..Row::new("work".to_owned(), measure, "a peer", &pairs) }
+    #[test]
+    fn a_piece_is_filled_and_ends_where_the_next_begins() {
+        let text = "<!-- one -->\n\n@a@ of @cores@ @b@\n\n<!-- two -->\n\n@a@\n";
+        let filled = Template(text).fill("one", &[("a", &1)]);
+        assert_eq!(filled, format!("1 of {} @b@\n", cores()));
+        assert_eq!(Template(text).fill("two", &[("a", &"x")]), "x\n");
     }
 
     #[test]
-    fn a_goal_is_missed_reached_or_absent() {
-        let met = |theirs, goal| measured(theirs, goal).goal().map(|(_, met)| met);
-        assert_eq!(met(50.2 * 19.9, Some(20.0)), Some(false));
-        assert_eq!(met(f64::NAN, Some(20.0)), Some(false));
-        assert_eq!(met(50.2 * 20.0, Some(20.0)), Some(true));
-        assert_eq!(met(50.2, None), None);
+    fn a_row_has_its_cells() {
+        assert_eq!(row(&[&"a", &1.5]), "| a | 1.5 |\n");
+    }
+
+    const PAGE: &str = "# Page\n\nIntroduction.\n\n## One\n\n1\n\n### Part\n\n## Method\n\nSo.\n";
+
+    #[test]
+    fn a_section_comes_before_the_last() {
+        assert_eq!(
+            put(PAGE, "## Two\n\n2\n\n"),
+            "# Page\n\nIntroduction.\n\n## One\n\n1\n\n### Part\n\n## Two\n\n2\n\n## Method\n\nSo.\n"
+        );
+        assert_eq!(put("# Page\n", "## Two"), "# Page\n\n## Two\n");
     }
 
     #[test]
-    fn the_page_has_every_number_and_the_command() {
-        let page = page("cargo xtask bench main", &[measured(1004.4, Some(21.0))]);
-        for part in ["`cargo xtask bench main`", " cores", "1,004 (1,004–1,004)", "**missed**"] {
-            assert!(page.contains(part), "{part} in\n{page}");
-        }
-        assert!(page.contains("| work | 2.0 (read 1.0) | a peer: 9.0 (select 5.0) |"), "{page}");
+    fn a_section_takes_its_own_place_again() {
+        assert_eq!(
+            put(PAGE, "## One\n\nnew"),
+            "# Page\n\nIntroduction.\n\n## One\n\nnew\n\n## Method\n\nSo.\n"
+        );
+        assert_eq!(put(PAGE, "## Method\n\nso"), PAGE.replace("So.", "so"));
     }
 }

@@ -5,14 +5,13 @@
 mod trace;
 
 use super::callgrind;
+use super::page::{Template, row};
 use super::statistics::Quartiles;
-use super::template::{Template, row};
 use crate::requirements;
-use crate::shell::{Failure, Workspace};
+use crate::shell::{Failure, Workspace, command};
 use clap::Args;
 use std::fs;
 use std::path::Path as File;
-use std::process::Command;
 
 #[derive(Args, Debug)]
 pub(super) struct PathsArguments {
@@ -92,13 +91,8 @@ pub(super) fn run(workspace: &Workspace, arguments: &PathsArguments) -> Result<(
 
 /// Counts the instructions per request, from a short and a long run.
 fn count(program: &File, path: &Path, runs: u32) -> Result<f64, Failure> {
-    let one = |_| {
-        callgrind::of_one(path.requests, |requests| {
-            let mut command = Command::new(program);
-            command.arg(path.name).arg(requests.to_string());
-            command
-        })
-    };
+    let run = |requests: u32| command(program, [path.name, &requests.to_string()]);
+    let one = |_| callgrind::of_one(path.requests, run);
     let counts = (0..runs).map(one).collect::<Result<Vec<_>, Failure>>()?;
     Ok(Quartiles::of(&counts).median)
 }

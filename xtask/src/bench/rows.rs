@@ -4,13 +4,14 @@
 //! Both write the same table, on the same disk, into a new file for each run. After each of our runs the rows are
 //! counted by another program: a missing acknowledged row would make any speed worthless.
 
+use super::comparison::{Better, Comparison, OURS};
+use super::driver::Part;
 use super::ground::Ground;
 use super::load::{Load, Plan};
-use super::numbers::Numbers;
-use super::page::{Better, Row};
-use crate::shell::{self, Failure};
+use super::numbers;
+use crate::shell::{self, Failure, command};
+use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 const CONNECTIONS: u32 = 1000;
 const IN_FLIGHT: u32 = 20;
@@ -34,12 +35,25 @@ durability = "full"
 queue = { max_requests = 40000 }
 "#;
 
+const PEER: &str = "commit row by row";
+
 /// Measures all rounds.
-pub(super) fn measure(ground: &Ground, row_by_row: &Path) -> Result<Row, Failure> {
+pub(super) fn measure(ground: &Ground) -> Result<Part, Failure> {
     let name = format!("SQLite, full sync, {CONNECTIONS} connections × {IN_FLIGHT} in flight");
-    let pairs = ground.pairs(&name, || ours(ground), || peer(ground, row_by_row))?;
-    let measure = ("rows acknowledged a second", Better::More("times the rows"));
-    Ok(Row { goal: Some(GOAL), ..Row::new(name, measure, "commit row by row", &pairs) })
+    let trial = ground.rounds(&name, &[OURS, PEER], |_, at| {
+        let rows_s = if at == 0 { ours(ground) } else { peer(ground) };
+        Ok(json!({ "rows_s": rows_s? }))
+    })?;
+    let compared = Comparison {
+        name: &name,
+        unit: "rows acknowledged a second",
+        value: "rows_s",
+        better: Better::More("times the rows"),
+        peer: PEER,
+        goal: Some(GOAL),
+    };
+    let goals = compared.goal(&trial).into_iter().collect();
+    Ok(Part { goals, ..Part::values(json!({ "rows": compared.row(&trial), "calls": "" })) })
 }
 
 fn ours(ground: &Ground) -> Result<f64, Failure> {
@@ -65,12 +79,13 @@ fn ours(ground: &Ground) -> Result<f64, Failure> {
     Ok(account.answered as f64 / account.seconds)
 }
 
-fn peer(ground: &Ground, row_by_row: &Path) -> Result<f64, Failure> {
+fn peer(ground: &Ground) -> Result<f64, Failure> {
     let database = fresh(ground, "peer.db")?;
-    let mut command = Command::new(row_by_row);
-    command.arg("--seconds").arg(ground.seconds().to_string()).arg(&database);
-    let numbers = Numbers::of(command)?;
-    Ok(numbers.get("rows")? / numbers.get("seconds")?)
+    let seconds = ground.seconds().to_string();
+    let mut command = command(ground.example("row_by_row"), ["--seconds", &seconds]);
+    command.arg(&database);
+    let said = numbers::object(command)?;
+    Ok(numbers::number(&said, "rows")? / numbers::number(&said, "seconds")?)
 }
 
 /// Returns the path of a database file that does not exist yet.
@@ -85,8 +100,7 @@ fn fresh(ground: &Ground, name: &str) -> Result<PathBuf, Failure> {
 }
 
 fn count(database: &Path) -> Result<u64, Failure> {
-    let mut command = Command::new("sqlite3");
-    command.arg(database).arg("select count(*) from hits");
-    let said = shell::output(command)?;
+    let count = "select count(*) from hits".as_ref();
+    let said = shell::output(command("sqlite3", [database.as_os_str(), count]))?;
     said.trim().parse().map_err(|error| Failure::new(format!("sqlite3: {error}: {said}")))
 }

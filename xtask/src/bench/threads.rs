@@ -1,22 +1,16 @@
 //! Threads behind connections: a hundred clients connect, receive N bytes and see the end, against servers with a
 //! thread per connection, with a thread pool, and without threads. The twelve sizes and the numbers of threads are
 //! those of the mix-in of 2008 that this row comes from.
-//!
-//! Each part stores its results, and the page is generated from all stored parts, so that parts can be measured
-//! separately.
 
 mod clients;
 mod page;
 
-use super::arguments::{Rounds, Windows};
+use super::driver::{Options, Part, Spec, Whole};
 use super::ground::Ground;
-use super::numbers::Numbers;
-use super::parts::Parts;
 use super::server::Server;
-use super::statistics::Quartiles;
-use super::{goals, process, system_calls};
+use super::{numbers, process, system_calls};
 use crate::requirements;
-use crate::shell::{Failure, Workspace};
+use crate::shell::{Failure, Workspace, command};
 use clap::Args;
 use clients::Clients;
 use serde_json::{Map, Value, json};
@@ -27,14 +21,19 @@ use std::time::{Duration, Instant};
 #[derive(Args, Debug)]
 pub(super) struct ThreadsArguments {
     #[command(flatten)]
-    windows: Windows,
-    /// Measure only this part; the page is generated from the stored results of the others
-    #[arg(long, value_parser = PARTS)]
-    only: Option<String>,
+    options: Options,
+    /// Milliseconds measured per round
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(20..))]
+    milliseconds: u64,
 }
 
-/// The parts that can be measured separately.
-const PARTS: [&str; 5] = ["small", "large", "submit", "idle", "ticks"];
+static SPEC: Spec = Spec {
+    name: "threads",
+    parts: &["small", "large", "submit", "idle", "ticks"],
+    text: page::TEXT,
+    tools: requirements::BENCH_THREADS,
+    rounds: 15,
+};
 
 const SCRIPT: &str = "xtask/peers/threads.py";
 /// The number of concurrent clients.
@@ -49,33 +48,20 @@ struct Peer {
 }
 
 pub(super) fn run(workspace: &Workspace, arguments: &ThreadsArguments) -> Result<(), Failure> {
-    requirements::provide(requirements::BENCH_THREADS)?;
-    process::raise_descriptors();
-    let ThreadsArguments { windows, only } = arguments;
-    let Windows { rounds: Rounds { rounds, dry }, milliseconds, seed } = *windows;
-    let window = Duration::from_millis(milliseconds);
-    let ground = Ground::new(workspace, "threads", rounds, window, seed)?;
-    let peers = prepare(workspace, &ground)?;
-    clients::pin()?;
-    let parts = Parts { folder: &ground.folder, names: &PARTS, dry };
-    let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
-    let stored = parts.run(wanted, |part| {
-        let measured = measure(&ground, &peers, part)?;
-        println!("{measured:#}");
-        Ok(measured.to_string())
-    })?;
-    if dry || !parts.are_all(&stored) {
-        return Ok(());
-    }
-    let command = format!(
-        "cargo xtask bench threads --rounds {rounds} --milliseconds {milliseconds} --seed {}",
-        ground.seed
-    );
-    let read = |(part, text): (&str, String)| Some((part.to_owned(), text.parse().ok()?));
-    let stored: Map<String, Value> = stored.into_iter().filter_map(read).collect();
-    let measured = page::Measured::read(&stored.into());
-    workspace.write("docs/bench-threads.md", &page::page(&command, &measured))?;
-    goals::verdict(page::goals(&measured))
+    let ThreadsArguments { options, milliseconds } = arguments;
+    let window = Duration::from_millis(*milliseconds);
+    let bench =
+        SPEC.open(workspace, options, window, &format!(" --milliseconds {milliseconds}"))?;
+    let ground = &bench.ground;
+    let peers = if options.page { Vec::new() } else { prepare(workspace, ground)? };
+    let measure = |part: &str| measure(ground, &peers, part).map(Part::values);
+    bench.run(measure, |parts| {
+        let values = parts.iter().map(|part| part.values.clone());
+        let stored: Map<String, Value> =
+            SPEC.parts.iter().map(|&part| part.to_owned()).zip(values).collect();
+        let measured = page::Measured::read(stored.into());
+        Whole { goals: page::goals(&measured), values: page::values(&measured) }
+    })
 }
 
 fn prepare(workspace: &Workspace, ground: &Ground) -> Result<Vec<Peer>, Failure> {
@@ -84,6 +70,7 @@ fn prepare(workspace: &Workspace, ground: &Ground) -> Result<Vec<Peer>, Failure>
     workspace.example("roadstead-elastic", "submit")?;
     let event_loop = workspace.example("roadstead-event", "serve_loop")?;
     let threads = workspace.example("xtask", "serve_threads")?;
+    clients::pin()?;
     let python = ground.root.join(SCRIPT);
     let [handler, pool, event_loop, threads, python] =
         [handler, pool, event_loop, threads, python].map(|path| path.display().to_string());
@@ -107,7 +94,7 @@ fn measure(ground: &Ground, peers: &[Peer], part: &str) -> Result<Value, Failure
     match part {
         "small" => sizes(ground, peers, page::SMALL),
         "large" => sizes(ground, peers, page::LARGE),
-        "submit" => Ok(Numbers::of(Command::new(ground.example("submit")))?.0),
+        "submit" => numbers::object(Command::new(ground.example("submit"))),
         "idle" => idle(ground, peers),
         _ => delayed(ground),
     }
@@ -115,13 +102,13 @@ fn measure(ground: &Ground, peers: &[Peer], part: &str) -> Result<Value, Failure
 
 /// Starts a server on the first processor. The clients use the others.
 fn start(ground: &Ground, words: &[String], last: &str) -> Result<Server, Failure> {
-    let mut command = Command::new("taskset");
-    command.args(["-c", "0"]).args(words).arg(last);
+    let mut command = command("taskset", ["-c", "0"]);
+    command.args(words).arg(last);
     ground.start(command, "threads")
 }
 
 /// Returns replies per second, and CPU time in µs per reply.
-fn window(ground: &Ground, server: &Server, size: usize) -> Result<(f64, f64), Failure> {
+fn window(ground: &Ground, server: &Server, size: usize) -> Result<Value, Failure> {
     let mut clients = Clients::new(&server.address, CLIENTS, size)?;
     clients.serve_for(ground.window / 4).map_err(Failure::at("clients"))?;
     let own = server.own(&[]);
@@ -134,7 +121,7 @@ fn window(ground: &Ground, server: &Server, size: usize) -> Result<(f64, f64), F
     if replies == 0 {
         return Err(Failure::new("there was no reply in a whole window"));
     }
-    Ok((replies as f64 / seconds, cpu_us / replies as f64))
+    Ok(json!({ "rate": replies as f64 / seconds, "cpu": cpu_us / replies as f64 }))
 }
 
 /// Measures all servers at each size: in every round each of them once, in random order.
@@ -143,14 +130,10 @@ fn sizes(ground: &Ground, peers: &[Peer], sizes: &[usize]) -> Result<Value, Fail
     for size in sizes {
         let started = peers.iter().map(|peer| start(ground, &peer.command, &size.to_string()));
         let servers: Vec<Server> = started.collect::<Result<_, _>>()?;
-        let samples = ground.rounds(&format!("{size} bytes"), servers.len(), |_, at| {
+        let trial = ground.rounds(&format!("{size} bytes"), &page::NAMES, |_, at| {
             window(ground, &servers[at], *size)
         })?;
-        let cells = peers.iter().zip(samples).map(|(peer, samples)| {
-            let (rate, cpu): (Vec<f64>, Vec<f64>) = samples.into_iter().unzip();
-            (peer.name.to_owned(), json!({ "rate": rate, "cpu": cpu }))
-        });
-        all.insert(size.to_string(), Value::Object(cells.collect()));
+        all.insert(size.to_string(), trial.to_json());
         servers.into_iter().try_for_each(Server::stop)?;
     }
     Ok(Value::Object(all))
@@ -187,14 +170,11 @@ fn idle(ground: &Ground, peers: &[Peer]) -> Result<Value, Failure> {
 fn delayed(ground: &Ground) -> Result<Value, Failure> {
     let script = ground.root.join(SCRIPT).display().to_string();
     let words = ["python3", &script, "mixin", "0"].map(str::to_owned);
-    let mut all = Map::new();
-    for tick in ["0", "2", "4"] {
-        let server = start(ground, &words, tick)?;
-        let rate = |_| window(ground, &server, 0).map(|(rate, _)| rate);
-        let rates: Vec<f64> = (0..ground.rounds).map(rate).collect::<Result<_, _>>()?;
-        let Quartiles { low, median, high } = Quartiles::of(&rates);
-        all.insert(tick.to_owned(), json!([low, median, high]));
+    let trial = ground.rounds("ticks", &page::TICKS, |_, at| {
+        let server = start(ground, &words, page::TICKS[at])?;
+        let sample = window(ground, &server, 0)?;
         server.stop()?;
-    }
-    Ok(Value::Object(all))
+        Ok(sample)
+    })?;
+    Ok(trial.to_json())
 }

@@ -5,17 +5,19 @@ mod client;
 mod proxy;
 mod server;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::bench::goals::{Goal, list};
+use crate::bench::driver::Part;
+use crate::bench::goals::Goal;
 use crate::bench::ground::Ground;
-use crate::bench::statistics::Quartiles;
-use crate::bench::template::{Template, row};
+use crate::bench::page::{Template, row};
+use crate::bench::trial::Trial;
 use crate::requirements;
 use crate::shell::{Failure, Workspace};
+use serde_json::json;
+
 use client::{Load, Tally};
 use proxy::{Options, Product, Proxy};
 use server::{Capacity, Server};
@@ -139,44 +141,32 @@ fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// The failures of each run, by scenario and product.
-type Results = BTreeMap<(usize, Product), Vec<Tally>>;
-
-/// The settings of the trial.
-pub(super) struct Plan<'a> {
-    pub(super) runs: u32,
-    /// A binary to use instead of the release build.
-    pub(super) roadstead: Option<&'a Path>,
-    /// Run only this scenario.
-    pub(super) scenario: Option<&'a str>,
-}
-
+/// Runs the scenarios. `roadstead`: a binary to use instead of the release build. `only`: run only this scenario.
 pub(super) fn measure(
     workspace: &Workspace,
-    plan: &Plan<'_>,
-) -> Result<(String, Vec<Goal>), Failure> {
+    ground: &Ground,
+    roadstead: Option<&Path>,
+    only: Option<&str>,
+) -> Result<Part, Failure> {
     requirements::provide(requirements::BENCH_TRIAL)?;
-    if plan.roadstead.is_none() {
+    if roadstead.is_none() {
         workspace.release(&["-p", "roadstead"])?;
     }
-    let ground = Ground::new(workspace, "trial", plan.runs, Duration::ZERO, None)?;
-    let roadstead = plan.roadstead.map_or_else(|| ground.roadstead(), Path::to_owned);
+    let roadstead = roadstead.map_or_else(|| ground.roadstead(), Path::to_owned);
     let folder = ground.folder.join("proxy");
-    let (scenarios, mut results) = (scenarios(), Results::new());
-    let wanted = |scenario: &Scenario| plan.scenario.is_none_or(|only| only == scenario.name);
-    for (number, scenario) in scenarios.iter().enumerate().filter(|(_, one)| wanted(one)) {
-        let tallies = ground.rounds(scenario.name, Product::ALL.len(), |_, at| {
-            let product = Product::ALL[at];
+    let names = Product::ALL.map(Product::name);
+    let mut results = Vec::new();
+    for scenario in scenarios().into_iter().filter(|it| only.is_none_or(|only| only == it.name)) {
+        let trial = ground.rounds(scenario.name, &names, |_, at| {
             let _ = std::fs::remove_dir_all(&folder);
-            let tally = once(scenario, product, &roadstead, folder.clone())?;
-            eprintln!("{}, {}: {}", scenario.name, product.name(), shown(&tally));
-            Ok(tally)
+            let tally = once(&scenario, Product::ALL[at], &roadstead, folder.clone())?;
+            let Tally { requests, failed } = &tally;
+            Ok(json!({ "requests": requests, "failures": tally.failures(), "failed": failed }))
         })?;
-        let each = Product::ALL.into_iter().zip(tallies);
-        results.extend(each.map(|(product, tallies)| ((number, product), tallies)));
+        results.push((scenario, trial));
     }
-    let goals = goals(&scenarios, &results);
-    Ok((section(&scenarios, &results, plan.runs, &goals), goals))
+    let goals = results.iter().flat_map(|(scenario, trial)| goals(scenario, trial)).collect();
+    Ok(Part { goals, ..Part::text(section(&results, ground.rounds)) })
 }
 
 /// Runs one scenario with one product.
@@ -213,51 +203,30 @@ fn once(
     clients.join().map_err(|_| Failure::new("the clients panicked"))
 }
 
-fn shown(tally: &Tally) -> String {
-    let reasons: Vec<String> =
-        tally.failed.iter().map(|(why, count)| format!("{why} × {count}")).collect();
-    format!("{} of {} failed ({})", tally.failures(), tally.requests, reasons.join(", "))
-}
-
-/// Returns quartiles of the number of failed requests per run.
-fn failures(tallies: &[Tally]) -> Quartiles {
-    Quartiles::of_each(tallies, |tally| tally.failures() as f64)
-}
-
 /// In an overload two thirds of the requests must fail. A difference of 2 % is caused by the clocks.
 const OVERLOAD_MAX: f64 = 1.02;
 
-fn goals(scenarios: &[Scenario], results: &Results) -> Vec<Goal> {
-    let mut goals = Vec::new();
-    for (number, scenario) in scenarios.iter().enumerate() {
-        let of = |product| results.get(&(number, product)).map(|tallies| failures(tallies).median);
-        let Some(ours) = of(Product::Roadstead) else { continue };
-        let share = if scenario.at_once.is_some() { OVERLOAD_MAX } else { 1.0 };
-        for peer in [Product::HaProxy, Product::Nginx] {
-            let Some(theirs) = of(peer) else { continue };
-            let text = format!(
-                "{}: no more failed requests than {} ({ours:.0}, {theirs:.0})",
-                scenario.name,
-                peer.name()
-            );
-            goals.push((text, ours <= theirs * share));
-        }
-    }
-    goals
+fn goals(scenario: &Scenario, trial: &Trial) -> [Goal; 2] {
+    let of = |product: Product| trial.median(product.name(), "failures");
+    let share = if scenario.at_once.is_some() { OVERLOAD_MAX } else { 1.0 };
+    [Product::HaProxy, Product::Nginx].map(|peer| {
+        let (ours, theirs) = (of(Product::Roadstead), of(peer));
+        let text = format!("{}: no more failed requests than {}", scenario.name, peer.name());
+        (text, format!("{ours:.0}, {theirs:.0}"), ours <= theirs * share)
+    })
 }
 
-fn section(scenarios: &[Scenario], results: &Results, runs: u32, goals: &[Goal]) -> String {
+fn section(results: &[(Scenario, Trial)], runs: u32) -> String {
     let (mut rows, mut about) = (String::new(), String::new());
-    for (number, scenario) in scenarios.iter().enumerate() {
-        let Some(ours) = results.get(&(number, Product::Roadstead)) else { continue };
-        let requests = ours.first().map_or(0, |tally| tally.requests);
+    for (scenario, trial) in results {
+        let requests = &trial.last(Product::Roadstead.name())["requests"];
         let cells = Product::ALL.map(|product| {
-            let tallies = results.get(&(number, product)).map(Vec::as_slice).unwrap_or_default();
-            let all = tallies.iter().map(Tally::failures);
-            let (low, high) = (all.clone().min().unwrap_or(0), all.max().unwrap_or(0));
-            format!("{:.0} [{low}–{high}]", failures(tallies).median)
+            let all = trial.samples(product.name(), "failures");
+            let low = all.iter().copied().fold(f64::INFINITY, f64::min);
+            let high = all.iter().copied().fold(0.0, f64::max);
+            format!("{:.0} [{low:.0}–{high:.0}]", trial.median(product.name(), "failures"))
         });
-        rows += &row(&[&scenario.name, &requests, &cells.join(" | ")]);
+        rows += &row(&[&scenario.name, requests, &cells.join(" | ")]);
         about += &format!("- *{}*: {}.\n", scenario.name, scenario.about);
     }
     TEXT.fill(
@@ -269,7 +238,6 @@ fn section(scenarios: &[Scenario], results: &Results, runs: u32, goals: &[Goal])
             ("clients", &STEADY.clients),
             ("rows", &rows),
             ("about", &about),
-            ("goals", &list(goals)),
         ],
     )
 }
@@ -278,28 +246,27 @@ fn section(scenarios: &[Scenario], results: &Results, runs: u32, goals: &[Goal])
 mod tests {
     use super::*;
 
-    fn results(ours: u64, haproxy: u64, nginx: u64) -> Results {
-        let tallies = |failed: u64| {
-            let failed = [("502".to_owned(), failed)].into();
-            vec![Tally { requests: 1000, failed }; 3]
-        };
-        let all = Product::ALL.into_iter().zip([ours, haproxy, nginx]);
-        all.map(|(product, failed)| ((0, product), tallies(failed))).collect()
+    fn result([ours, haproxy, nginx]: [u64; 3]) -> (Scenario, Trial) {
+        let names = Product::ALL.map(Product::name);
+        let failures = [ours, haproxy, nginx];
+        let sample = |_, at: usize| Ok(json!({ "requests": 1000, "failures": failures[at] }));
+        let trial = Trial::run((3, 0), "kill", &names, sample).unwrap();
+        (scenarios().remove(0), trial)
     }
 
     #[test]
     fn ours_is_held_against_each_peer() {
-        let scenarios = scenarios();
-        assert!(goals(&scenarios, &results(1, 1, 2)).iter().all(|(_, met)| *met));
-        let met: Vec<bool> =
-            goals(&scenarios, &results(2, 1, 3)).iter().map(|(_, met)| *met).collect();
-        assert_eq!(met, [false, true]);
+        let met = |failures| {
+            let (scenario, trial) = result(failures);
+            goals(&scenario, &trial).map(|(.., met)| met)
+        };
+        assert_eq!(met([1, 1, 2]), [true, true]);
+        assert_eq!(met([2, 1, 3]), [false, true]);
     }
 
     #[test]
     fn the_table_has_a_line_for_each_scenario_that_ran() {
-        let (scenarios, results) = (scenarios(), results(1, 22, 333));
-        let text = section(&scenarios, &results, 3, &goals(&scenarios, &results));
+        let text = section(&[result([1, 22, 333])], 3);
         assert!(text.contains("| kill | 1000 | 1 [1–1] | 22 [22–22] | 333 [333–333] |"), "{text}");
         assert!(!text.contains("| hang |"), "{text}");
     }

@@ -1,10 +1,11 @@
-//! Runs of the daemon and of bare clients, and their statistics.
+//! Runs of the daemon and of bare clients.
 
 use crate::bench::ground::Ground;
-use crate::bench::load::{Load, Plan};
-use crate::bench::numbers::Numbers;
+use crate::bench::load::{Account, Load, Plan};
+use crate::bench::numbers::{self, number};
 use crate::bench::process;
-use crate::shell::Failure;
+use crate::shell::{Failure, command};
+use serde_json::{Value, json};
 use std::process::Command;
 
 pub(super) use server::Kind;
@@ -30,32 +31,14 @@ pub(super) fn database(kind: Kind) -> (Database, String) {
     (server, target)
 }
 
-/// The result of a run of the daemon or of a bare client.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Run {
-    pub(super) rows: f64,
-    pub(super) seconds: f64,
-    /// CPU time of the daemon, or of the bare client.
-    pub(super) cpu_us: f64,
-    pub(super) p50_ms: f64,
-    pub(super) p99_ms: f64,
-    /// Rows per commit.
-    pub(super) batch: f64,
-}
-
-impl Run {
-    pub(super) fn rows_a_second(&self) -> f64 {
-        self.rows / self.seconds
-    }
-}
-
-/// Runs clients that send rows to the daemon, at a fixed rate or as fast as they are answered.
+/// Runs clients that send rows to the daemon, at a fixed rate or as fast as they are answered. Returns rows per
+/// second, the CPU time of the daemon per row, latencies, and rows per commit.
 pub(super) fn through_daemon(
     ground: &Ground,
     server: &Database,
     target: &str,
     plan: Plan,
-) -> Result<Run, Failure> {
+) -> Result<Value, Failure> {
     server.run("hits", "truncate table hits");
     let configuration = format!(
         "[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"lines\"\npool = \"store\"\n\
@@ -69,20 +52,22 @@ pub(super) fn through_daemon(
     daemon.stop()?;
     // The counters of a PostgreSQL session are visible to others after the session has ended.
     let commits = self::commits(server) - commits;
-    let there: u64 = server.run("hits", "select count(*) from hits").concat().parse().unwrap_or(0);
-    if there != account.answered {
-        let text = format!("{} rows acknowledged, {there} are there", account.answered);
-        return Err(Failure::new(text));
+    let Account { answered, seconds, p50_ms, p99_ms } = account;
+    let rows = answered as f64;
+    are_there(server, rows)?;
+    Ok(json!({
+        "rows_s": rows / seconds, "cpu_us": cpu_us / rows, "p50_ms": p50_ms, "p99_ms": p99_ms,
+        "batch": rows / commits.max(1.0),
+    }))
+}
+
+/// Fails if the table does not have this number of rows.
+fn are_there(server: &Database, rows: f64) -> Result<(), Failure> {
+    let there = server.run("hits", "select count(*) from hits").concat();
+    if there == format!("{rows:.0}") {
+        return Ok(());
     }
-    let rows = there as f64;
-    Ok(Run {
-        rows,
-        seconds: account.seconds,
-        cpu_us: cpu_us / rows,
-        p50_ms: account.p50_ms,
-        p99_ms: account.p99_ms,
-        batch: rows / commits.max(1.0),
-    })
+    Err(Failure::new(format!("{rows:.0} rows acknowledged, {there} are there")))
 }
 
 /// Returns the number of transactions that a server has committed. Its internal ones are comparatively few.
@@ -97,29 +82,32 @@ fn commits(server: &Database) -> f64 {
     server.run("hits", sql).concat().parse().unwrap_or(0.0)
 }
 
-/// Runs a bare client of the server.
+/// Runs a bare client of the server. Returns rows per second, the CPU time of the client per row, and the median latency.
 pub(super) fn bare(
     ground: &Ground,
     server: &Database,
     target: &str,
     words: [&str; 3],
     rate: Option<&str>,
-) -> Result<Run, Failure> {
+) -> Result<Value, Failure> {
     server.run("hits", "truncate table hits");
-    let mut command = Command::new(ground.example("bare_writer"));
-    command.arg(target).args(words).arg(ground.seconds().to_string()).args(rate);
-    let said = Numbers::of(command)?;
-    let rows = said.get("rows")?;
-    let there = server.run("hits", "select count(*) from hits").concat();
-    if there != format!("{rows:.0}") {
-        return Err(Failure::new(format!("{rows:.0} rows written, {there} are there")));
-    }
-    Ok(Run {
-        rows,
-        seconds: said.get("seconds")?,
-        cpu_us: said.get("cpu_us")?,
-        p50_ms: said.get("p50_ms")?,
-        p99_ms: 0.0,
-        batch: 0.0,
-    })
+    let mut command = command(ground.example("bare_writer"), [target]);
+    command.args(words).arg(ground.seconds().to_string()).args(rate);
+    let said = numbers::object(command)?;
+    let rows = number(&said, "rows")?;
+    are_there(server, rows)?;
+    Ok(json!({
+        "rows_s": rows / number(&said, "seconds")?, "cpu_us": number(&said, "cpu_us")?,
+        "p50_ms": number(&said, "p50_ms")?,
+    }))
+}
+
+/// Runs an example that only echoes, with the same lines. Returns the CPU time per line and the median latency.
+pub(super) fn echoed(ground: &Ground, example: &str, plan: Plan) -> Result<Value, Failure> {
+    let echo = ground.start(Command::new(ground.example(example)), "echo")?;
+    let plan = Plan { reply: "any", ..plan };
+    let load = || Load::start(ground, &echo.address, plan)?.account();
+    let (cpu_us, account) = process::cpu_us(&echo.own(&[]), load)?;
+    echo.stop()?;
+    Ok(json!({ "cpu_us": cpu_us / account.answered as f64, "p50_ms": account.p50_ms }))
 }

@@ -4,17 +4,16 @@
 //! loop that answered, and shows how the connections were distributed.
 
 use super::page::TEXT;
-use super::part::Part;
 use crate::bench::clients::{connect, on_threads};
+use crate::bench::driver::Part;
 use crate::bench::ground::Ground;
+use crate::bench::page::row;
 use crate::bench::process;
-use crate::bench::statistics::Quartiles;
-use crate::bench::template::row;
-use crate::shell::Failure;
+use crate::shell::{Failure, command};
 use rustix::thread::{CpuSet, sched_setaffinity};
+use serde_json::{Value, json};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// The methods, by their names in the example and in words.
@@ -30,20 +29,6 @@ const BUSY_EVERY: usize = 100;
 /// The number of connections that are kept open to see how they were distributed.
 const KEPT: usize = 1000;
 
-/// The results of one round of one method.
-#[derive(Clone, Debug, Default)]
-struct Sample {
-    connections_s: f64,
-    cpu_us: f64,
-    /// The larger share of the connections, in percent.
-    share: f64,
-    /// The same for persistent connections.
-    share_kept: f64,
-    /// The time from `connect` to the byte, as median and 99th percentile, while a loop is busy occasionally.
-    p50_us: f64,
-    p99_us: f64,
-}
-
 /// The results of one client: how often each loop answered, and the durations.
 #[derive(Debug, Default)]
 struct Done {
@@ -52,33 +37,37 @@ struct Done {
 }
 
 pub(super) fn measure(ground: &Ground) -> Result<Part, Failure> {
-    let samples = ground.rounds("accepting", WAYS.len(), |_, at| sample(ground, WAYS[at].0))?;
-    let lines = WAYS.iter().zip(&samples).map(|((_, words), one)| {
-        let ratio = Quartiles::of_ratios(one, &samples[0], |sample| sample.cpu_us).digits(2);
-        let of = |what: fn(&Sample) -> f64, digits| Quartiles::of_each(one, what).digits(digits);
+    let names = WAYS.map(|(name, _)| name);
+    let trial = ground.rounds("accepting", &names, |_, at| sample(ground, names[at]))?;
+    let rows = WAYS.map(|(way, words)| {
+        let of = |what, digits| trial.of(way, what).digits(digits);
         row(&[
-            words,
-            &of(|sample| sample.connections_s, 0),
-            &of(|sample| sample.cpu_us, 1),
-            &ratio,
-            &of(|sample| sample.share_kept, 0),
-            &of(|sample| sample.share, 0),
-            &of(|sample| sample.p50_us, 0),
-            &of(|sample| sample.p99_us, 0),
+            &words,
+            &of("connections_s", 0),
+            &of("cpu_us", 1),
+            &trial.ratio("cpu_us", way, names[0]).digits(2),
+            &of("share_kept", 0),
+            &of("share", 0),
+            &of("p50_us", 0),
+            &of("p99_us", 0),
         ])
     });
-    let rows: String = lines.collect();
-    Ok(Part::of(TEXT.fill(
+    Ok(Part::text(TEXT.fill(
         "accepting",
-        &[("clients", &CLIENTS), ("kept", &KEPT), ("busy_every", &BUSY_EVERY), ("rows", &rows)],
+        &[
+            ("clients", &CLIENTS),
+            ("kept", &KEPT),
+            ("busy_every", &BUSY_EVERY),
+            ("rows", &rows.concat()),
+        ],
     )))
 }
 
-fn sample(ground: &Ground, way: &str) -> Result<Sample, Failure> {
+/// Measures one method once. A share is the larger one of the connections, in percent. The times are from `connect` to
+/// the byte, while a loop is busy occasionally.
+fn sample(ground: &Ground, way: &str) -> Result<Value, Failure> {
     spread().map_err(Failure::at("affinity"))?;
-    let mut command = Command::new(ground.example("accepting"));
-    command.arg(way);
-    let server = ground.start(command, "accepting")?;
+    let server = ground.start(command(ground.example("accepting"), [way]), "accepting")?;
     let kept = keep(&server.address).map_err(Failure::at(way))?;
     let warm = ground.window / 4;
     ask(&server.address, warm, usize::MAX)?;
@@ -91,14 +80,10 @@ fn sample(ground: &Ground, way: &str) -> Result<Sample, Failure> {
     busy.times_us.sort_by(f64::total_cmp);
     let at = |part: usize| busy.times_us[busy.times_us.len() * part / 100];
     let all = plain.by_loop.iter().sum::<u64>() as f64;
-    Ok(Sample {
-        connections_s: all / took,
-        cpu_us: cpu_us / all,
-        share: larger(plain.by_loop),
-        share_kept: larger(kept),
-        p50_us: at(50),
-        p99_us: at(99),
-    })
+    Ok(json!({
+        "connections_s": all / took, "cpu_us": cpu_us / all, "share": larger(plain.by_loop),
+        "share_kept": larger(kept), "p50_us": at(50), "p99_us": at(99),
+    }))
 }
 
 /// Lets the processes use all processors. Other parts use only one.

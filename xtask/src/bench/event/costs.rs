@@ -2,13 +2,12 @@
 //! both are given. Instructions are the difference of two runs with different numbers of calls.
 
 use super::page::TEXT;
-use super::part::Part;
-use crate::bench::callgrind;
+use crate::bench::driver::Part;
 use crate::bench::ground::Ground;
+use crate::bench::page::row;
 use crate::bench::statistics::Quartiles;
-use crate::bench::template::row;
-use crate::bench::trial::number;
-use crate::shell::{self, Failure};
+use crate::bench::{callgrind, numbers};
+use crate::shell::{Failure, command};
 use std::process::Command;
 
 /// The number of other timers that are armed.
@@ -29,18 +28,13 @@ const CALLS: [(&str, &str); 6] = [
     ("fire", "fire a timer and arm it again, 1000 in a turn"),
 ];
 
-fn command(ground: &Ground, what: &str, armed: u32, count: u32) -> Command {
-    let mut command = Command::new(ground.example("costs"));
-    command.args([what, &armed.to_string(), &count.to_string()]);
-    command
+fn costs(ground: &Ground, what: &str, armed: u32, count: u32) -> Command {
+    command(ground.example("costs"), [what, &armed.to_string(), &count.to_string()])
 }
 
 /// Returns the nanoseconds per call over the rounds.
 fn timed(ground: &Ground, what: &str, armed: u32, count: u32) -> Result<String, Failure> {
-    let one = |_| {
-        let said = shell::output(command(ground, what, armed, count))?;
-        number(&said).ok_or_else(|| Failure::new(format!("no time of `{what}`: {said}")))
-    };
+    let one = |_| numbers::last(costs(ground, what, armed, count));
     let samples = (0..ground.rounds).map(one).collect::<Result<Vec<_>, _>>()?;
     Ok(Quartiles::of(&samples).digits(1))
 }
@@ -48,7 +42,7 @@ fn timed(ground: &Ground, what: &str, armed: u32, count: u32) -> Result<String, 
 /// Returns the instructions per call, without those of the surrounding loop.
 fn counted(ground: &Ground, what: &str, armed: u32) -> Result<f64, Failure> {
     let more = |what: &str| {
-        callgrind::of_one([COUNTED, 2 * COUNTED], |count| command(ground, what, armed, count))
+        callgrind::of_one([COUNTED, 2 * COUNTED], |count| costs(ground, what, armed, count))
     };
     Ok(more(what)? - more("nothing")?)
 }
@@ -73,13 +67,11 @@ pub(super) fn timers(ground: &Ground) -> Result<Part, Failure> {
             &ns_many?,
         ]);
         let same = (few - many).abs() <= 5.0_f64.max(0.05 * few);
-        let goal = format!(
-            "{words}: the same with 0 and with 100,000 armed ({few:.0} and {many:.0} instructions)"
-        );
-        goals.push((goal, same));
+        let goal = format!("{words}: the same with 0 and with 100,000 armed");
+        goals.push((goal, format!("{few:.0} and {many:.0} instructions"), same));
         if what == "deadline" {
-            let goal = format!("{words}: at most 20 instructions ({few:.0})");
-            goals.push((goal, few.max(many) <= 20.5));
+            let goal = format!("{words}: at most 20 instructions");
+            goals.push((goal, format!("{few:.0}"), few.max(many) <= 20.5));
         }
     }
     // The question of row A: the cost of one timer among a thousand streams.
@@ -88,23 +80,22 @@ pub(super) fn timers(ground: &Ground) -> Result<Part, Failure> {
         [("turn", 1, 0), ("idle", 1000, 0), ("idle_one", 1000, 1), ("idle_all", 1000, 1000)]
     {
         eprintln!("timers: {what}");
-        let command = |count| command(ground, what, 0, count);
-        let count = callgrind::of_one([TURNS, 2 * TURNS], command)?;
+        let run = |count| costs(ground, what, 0, count);
+        let count = callgrind::of_one([TURNS, 2 * TURNS], run)?;
         let ns = timed(ground, what, 0, TURNS)?;
         turns += &row(&[&streams, &deadlines, &format_args!("{count:.0}"), &ns]);
         counts.push(count);
     }
     let (few, many) = (counts[0], counts[3]);
-    let goal = format!(
-        "a turn costs the same with 1 stream and no deadline and with 1000 and theirs ({few:.0} and {many:.0} instructions)"
-    );
-    goals.push((goal, many <= few * 1.10));
+    let goal = "a turn costs the same with 1 stream and no deadline and with 1000 and theirs";
+    let measured = format!("{few:.0} and {many:.0} instructions");
+    goals.push((goal.to_owned(), measured, many <= few * 1.10));
     let text = TEXT.fill("timers", &[("rows", &rows), ("turns", &turns)]);
-    Ok(Part { goals, ..Part::of(text) })
+    Ok(Part { goals, ..Part::text(text) })
 }
 
 pub(super) fn epoll_control(ground: &Ground) -> Result<Part, Failure> {
     let modify = timed(ground, "epoll_modify", 0, TIMED)?;
     let add = timed(ground, "epoll_add", 0, TIMED)?;
-    Ok(Part::of(TEXT.fill("epoll_ctl", &[("modify", &modify), ("add", &add)])))
+    Ok(Part::text(TEXT.fill("epoll_ctl", &[("modify", &modify), ("add", &add)])))
 }

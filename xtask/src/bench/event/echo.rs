@@ -7,28 +7,17 @@ use crate::bench::clients::connect;
 use crate::bench::ground::Ground;
 use crate::bench::process;
 use crate::bench::server::Server;
-use crate::bench::statistics::Quartiles;
 use crate::bench::system_calls;
-use crate::shell::Failure;
+use crate::bench::trial::Trial;
+use crate::shell::{Failure, command};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use serde_json::{Value, json};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 const MESSAGE: [u8; 64] = [b'm'; 64];
-/// The numbers of connections, and of active ones among them.
-pub(super) const SHAPES: &[(usize, usize)] = &[
-    (1, 1),
-    (100, 100),
-    (1000, 1000),
-    (9500, 9500),
-    (1010, 10),
-    (1100, 100),
-    (9010, 10),
-    (9100, 100),
-];
 /// The maximum number of connections for servers that check each connection in every turn.
 const LOOKING_MAX: usize = 1100;
 /// Requests of a window in which system calls are counted.
@@ -49,38 +38,13 @@ impl Peer {
     }
 }
 
-/// The result of one window, per request.
-#[derive(Clone, Copy, Debug)]
-struct Sample {
-    cpu_us: f64,
-    user_part: f64,
-}
-
-/// The results of all windows of one server in one shape.
-#[derive(Debug)]
-pub(super) struct Cell {
-    pub(super) name: &'static str,
-    pub(super) cpu_us: Quartiles,
-    /// The share of CPU time in user space.
-    pub(super) user_part: Quartiles,
-    /// The ratio to the CPU time of the bare loop in the same round.
-    pub(super) by_bare: Quartiles,
-    pub(super) calls: f64,
-    /// The number of each system call, as text.
-    pub(super) calls_by_name: String,
-    /// User memory per connection in bytes, compared with a freshly started server.
-    pub(super) memory: f64,
-}
-
+/// The results of all servers in one shape. The last sample of each also has the system calls and the memory.
 #[derive(Debug)]
 pub(super) struct Shape {
     pub(super) connections: usize,
     pub(super) active: usize,
-    pub(super) cells: Vec<Cell>,
+    pub(super) trial: Trial,
 }
-
-/// Counted once, in the last round: calls, the same as text, and memory.
-type Counted = (f64, String, f64);
 
 impl Peer {
     fn new(name: &'static str, path: PathBuf, argument: &str, connections_max: usize) -> Self {
@@ -133,35 +97,25 @@ pub(super) fn measure(
 ) -> Result<Shape, Failure> {
     let peers: Vec<&Peer> =
         peers.iter().filter(|peer| connections <= peer.connections_max).collect();
-    let mut counted: Vec<Counted> = vec![Counted::default(); peers.len()];
+    let names: Vec<&str> = peers.iter().map(|peer| peer.name).collect();
     let name = format!("{connections} connections, {active} active");
-    let samples = ground.rounds(&name, peers.len(), |round, at| {
+    let trial = ground.rounds(&name, &names, |round, at| {
         let mut run = Run::start(ground, peers[at], connections, active)?;
-        let sample = run.window(ground.window)?;
+        let mut sample = run.window(ground.window)?;
         if round + 1 == ground.rounds {
-            counted[at] = run.count(ground)?;
+            run.count(ground, &mut sample)?;
         }
         run.server.stop()?;
         Ok(sample)
     })?;
-    let cells = peers.iter().zip(counted).zip(&samples).map(
-        |((peer, (calls, calls_by_name, memory)), one)| Cell {
-            name: peer.name,
-            cpu_us: Quartiles::of_each(one, |sample| sample.cpu_us),
-            user_part: Quartiles::of_each(one, |sample| sample.user_part),
-            by_bare: Quartiles::of_ratios(one, &samples[0], |sample| sample.cpu_us),
-            calls,
-            calls_by_name,
-            memory,
-        },
-    );
-    Ok(Shape { connections, active, cells: cells.collect() })
+    Ok(Shape { connections, active, trial })
 }
 
 /// A server with its connections.
 struct Run {
     server: Server,
     clients: Clients,
+    /// User memory per connection in bytes, compared with a freshly started server.
     memory: f64,
 }
 
@@ -201,12 +155,10 @@ impl Run {
         connections: usize,
         active: usize,
     ) -> Result<Self, Failure> {
-        let mut command = Command::new(&peer.command[0]);
-        command.args(&peer.command[1..]);
         // Server and clients share a core. So the result does not depend on the core whose cache holds a connection,
         // and every server receives the same batches.
         share_a_core().map_err(Failure::at("affinity"))?;
-        let server = ground.start(command, "echo")?;
+        let server = ground.start(command(&peer.command[0], &peer.command[1..]), "echo")?;
         let process = server.process();
         let before = process::memory(process)?;
         let mut clients =
@@ -216,17 +168,16 @@ impl Run {
         Ok(Self { server, clients, memory: grown as f64 / connections as f64 })
     }
 
-    fn window(&mut self, window: Duration) -> Result<Sample, Failure> {
+    /// Returns the CPU time per request, and its share in user space.
+    fn window(&mut self, window: Duration) -> Result<Value, Failure> {
         let process = self.server.process();
         self.exchange_for(window / 4)?;
         let ticks = process::user_and_system(process)?;
         let (cpu_us, requests) = process::cpu_us(&[process], || self.exchange_for(window))?;
         let [user, system] = process::user_and_system(process)?;
         let (user, system) = (user - ticks[0], system - ticks[1]);
-        Ok(Sample {
-            cpu_us: cpu_us / requests as f64,
-            user_part: user as f64 / (user + system).max(1) as f64,
-        })
+        let user_part = user as f64 / (user + system).max(1) as f64;
+        Ok(json!({ "cpu_us": cpu_us / requests as f64, "user_part": user_part }))
     }
 
     /// Exchanges requests on all active connections for this time. Returns their number.
@@ -239,16 +190,18 @@ impl Run {
         Ok(requests)
     }
 
-    /// Counts system calls in a separate window.
-    fn count(&mut self, ground: &Ground) -> Result<Counted, Failure> {
+    /// Counts system calls in a separate window, and adds them and the memory to a sample.
+    fn count(&mut self, ground: &Ground, sample: &mut Value) -> Result<(), Failure> {
         let rounds = COUNTED.div_ceil(self.clients.active);
         let (process, clients) = (self.server.process(), &mut self.clients);
         let (calls, ()) = system_calls::counted(&[process], &ground.folder, || {
             (0..rounds).try_for_each(|_| clients.exchange()).map_err(Failure::at("an echo"))
         })?;
         let requests = (rounds * self.clients.active) as f64;
-        let all = system_calls::all(&calls) as f64 / requests;
-        Ok((all, system_calls::shown(&calls, requests), self.memory))
+        sample["calls"] = (system_calls::all(&calls) as f64 / requests).into();
+        sample["calls_by_name"] = system_calls::shown(&calls, requests).into();
+        sample["memory"] = self.memory.into();
+        Ok(())
     }
 }
 

@@ -1,95 +1,83 @@
-//! The page of `bench loop`: tables of the results, and the goals.
+//! The page of `bench loop`: tables of the echo, and its goals.
 
-use super::echo::{Cell, Shape};
-use super::part::Part;
-use crate::bench::goals::{Goal, list};
-use crate::bench::template::{Template, row};
+use super::echo::Shape;
+use crate::bench::driver::Part;
+use crate::bench::goals::{Goal, at_most};
+use crate::bench::page::{Template, row};
+use serde_json::json;
 
 pub(super) const TEXT: Template = Template(include_str!("../../../pages/loop.md"));
 
+/// Our loop among the servers.
+const OURS: &str = "event, epoll";
+
 /// Returns the section of one shape.
 pub(super) fn echo(shape: &Shape) -> Part {
-    let numbers = shape
-        .cells
-        .iter()
-        .filter(|cell| cell.name == "event, epoll")
-        .flat_map(|cell| [("calls", cell.calls), ("memory", cell.memory)])
-        .map(|(what, value)| (format!("{what} {} {}", shape.connections, shape.active), value));
-    Part {
-        text: table(shape),
-        goals: shape_goals(shape),
-        numbers: numbers.collect(),
-        made: String::new(),
-    }
+    let Shape { connections, active, trial } = shape;
+    let [calls, memory] = ["calls", "memory"].map(|what| trial.median(OURS, what));
+    let shape_name = format!("{connections} {active}");
+    let values = json!({ "shape": shape_name, "calls": calls, "memory": memory });
+    Part { goals: shape_goals(shape), values, ..Part::text(table(shape)) }
 }
 
 /// Returns the section of the trigger modes.
 pub(super) fn triggers(shape: &Shape) -> Part {
     let text = table(shape).replacen("### ", "### Triggers, ", 1).replace("× bare loop", "× level");
-    Part::of(text)
+    Part::text(text)
 }
 
-/// Returns the table of one shape.
+/// Returns the table of one shape. The first server is the one that the others are compared with.
 fn table(shape: &Shape) -> String {
-    let Shape { connections, active, cells } = shape;
-    let line = |cell: &Cell| {
-        let Cell { name, cpu_us, user_part, by_bare, calls_by_name, memory, .. } = cell;
-        let [cpu, ratio] = [cpu_us, by_bare].map(|of| of.digits(2));
-        let user = format!("{:.0} %", user_part.median * 100.0);
+    let Shape { connections, active, trial } = shape;
+    let first = trial.names().next().unwrap_or_default();
+    let line = |name: &str| {
+        let user = format!("{:.0} %", trial.median(name, "user_part") * 100.0);
         let is_exact = *connections >= 1000;
+        let memory = trial.median(name, "memory");
         let memory = if is_exact { format!("{memory:.0}") } else { "–".to_owned() };
-        row(&[name, &cpu, &user, &ratio, calls_by_name, &memory])
+        let (cpu, ratio) = (trial.of(name, "cpu_us"), trial.ratio("cpu_us", name, first));
+        let calls = trial.last(name)["calls_by_name"].as_str().unwrap_or_default();
+        row(&[&name, &cpu.digits(2), &user, &ratio.digits(2), &calls, &memory])
     };
-    let rows: String = cells.iter().map(line).collect();
+    let rows: String = trial.names().map(line).collect();
     TEXT.fill("echo", &[("connections", connections), ("active", active), ("rows", &rows)])
 }
 
-/// Returns the goals of one shape, and whether they were met.
+/// Returns the goals of one shape.
 fn shape_goals(shape: &Shape) -> Vec<Goal> {
-    let cell = |name: &str| shape.cells.iter().find(|cell| cell.name == name);
-    let at = format!("{} connections, {} active", shape.connections, shape.active);
-    let Some(ours) = cell("event, epoll") else { return Vec::new() };
-    let (cpu, by_bare) = (ours.cpu_us.median, ours.by_bare.median);
+    let Shape { connections, active, trial } = shape;
+    let at = format!("{connections} connections, {active} active");
+    let by_bare = |name| trial.ratio("cpu_us", name, "bare epoll").median;
     let mut goals =
-        vec![(format!("{at}: at most 1.10 × the bare loop ({by_bare:.2})"), by_bare <= 1.10)];
+        vec![at_most(format!("{at}: at most 1.10 × the bare loop"), by_bare(OURS), 1.1)];
     for (peer, from) in [("mio", 0), ("tokio", 100), ("libevent", 100)] {
-        if let Some(theirs) = cell(peer).filter(|_| shape.connections >= from) {
+        if trial.has(peer) && *connections >= from {
             // Ratios are taken within a round, because the speed of the machine changes between rounds.
-            let ratio = by_bare / theirs.by_bare.median;
-            let theirs = theirs.cpu_us.median;
-            let text = format!(
-                "{at}: not above {peer} ({cpu:.2} and {theirs:.2} µs; by ratios to the bare loop {ratio:.3})"
-            );
-            goals.push((text, ratio <= 1.0));
+            let ratio = by_bare(OURS) / by_bare(peer);
+            let [ours, theirs] = [OURS, peer].map(|name| trial.median(name, "cpu_us"));
+            let measured =
+                format!("{ours:.2} and {theirs:.2} µs; by ratios to the bare loop {ratio:.3}");
+            goals.push((format!("{at}: not above {peer}"), measured, ratio <= 1.0));
         }
     }
     goals
 }
 
-/// Returns the goals of all parts.
+/// Returns the goals over several parts.
 pub(super) fn goals(parts: &[Part]) -> Vec<Goal> {
-    let mut goals: Vec<_> = parts.iter().flat_map(|part| part.goals.iter().cloned()).collect();
-    let number = |name: &str| parts.iter().find_map(|part| part.numbers.get(name).copied());
-    if let (Some(few), Some(many)) = (number("calls 100 100"), number("calls 9100 100")) {
-        let text = format!("system calls a request with 0 and 9000 idle ({few:.3} and {many:.3})");
-        goals.push((text, (few - many).abs() <= 0.02 * few));
+    let mut goals = Vec::new();
+    let number = |shape: &str, what: &str| {
+        let part = parts.iter().find(|part| part.values["shape"] == shape)?;
+        part.values[what].as_f64()
+    };
+    if let (Some(few), Some(many)) = (number("100 100", "calls"), number("9100 100", "calls")) {
+        let text = "system calls a request with 0 and 9000 idle".to_owned();
+        let met = (few - many).abs() <= 0.02 * few;
+        goals.push((text, format!("{few:.3} and {many:.3}"), met));
     }
-    if let Some(memory) = number("memory 9500 9500") {
-        let text = format!("an idle connection costs at most 256 bytes ({memory:.0})");
-        goals.push((text, memory <= 256.0));
+    if let Some(memory) = number("9500 9500", "memory") {
+        let text = "an idle connection costs at most 256 bytes".to_owned();
+        goals.push((text, format!("{memory:.0}"), memory <= 256.0));
     }
     goals
-}
-
-/// The heading of the last section.
-pub(super) const GOALS: &str = "## What was asked for";
-
-/// Returns the page for the documentation.
-pub(super) fn page(parts: &[Part]) -> String {
-    let mut made: Vec<&str> = parts.iter().map(|part| part.made.as_str()).collect();
-    made.sort_unstable();
-    made.dedup();
-    let texts: Vec<&str> = parts.iter().map(|part| part.text.as_str()).collect();
-    let (made, texts, goals) = (made.join("; "), texts.join("\n"), list(&goals(parts)));
-    TEXT.fill("page", &[("made", &made), ("parts", &texts), ("goals", &goals)])
 }

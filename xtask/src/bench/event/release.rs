@@ -5,19 +5,18 @@
 //! for the server. So the time until the server has received everything and its CPU time are measured too.
 
 use super::page::TEXT;
-use super::part::Part;
 use crate::bench::child::wait_until;
 use crate::bench::clients::connect;
+use crate::bench::driver::Part;
 use crate::bench::ground::Ground;
+use crate::bench::page::row;
 use crate::bench::process;
 use crate::bench::server::Server;
-use crate::bench::statistics::Quartiles;
-use crate::bench::template::row;
-use crate::shell::Failure;
+use crate::shell::{Failure, command};
+use serde_json::Value;
 use std::fmt::Display;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 const CONNECTIONS: usize = 1000;
@@ -26,57 +25,45 @@ const SIZE: usize = 64 << 10;
 /// The number of repetitions per round, each with new connections.
 const RELEASES: usize = 5;
 
-/// The results of one round of one backend, per connection.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sample {
-    send_us: f64,
-    received_us: f64,
-    cpu_us: f64,
-}
+const BACKENDS: [&str; 2] = ["epoll", "select"];
 
-type Measure = fn(&Sample) -> f64;
-
-const MEASURES: [(&str, Measure); 3] = [
-    ("µs in the client's `send`", |sample| sample.send_us),
-    ("µs until the server has received all", |sample| sample.received_us),
-    ("CPU µs of the server", |sample| sample.cpu_us),
+/// The names of the values, and their rows.
+const MEASURES: [(&str, &str); 3] = [
+    ("send_us", "µs in the client's `send`"),
+    ("received_us", "µs until the server has received all"),
+    ("cpu_us", "CPU µs of the server"),
 ];
 
 pub(super) fn measure(ground: &Ground) -> Result<Part, Failure> {
-    let by = |backend| move || sample(ground, backend);
-    let [epoll, select] = ground.pairs("release", by("epoll"), by("select"))?;
-    let rows = MEASURES.map(|(name, of)| {
-        let ratio = Quartiles::of_ratios(&select, &epoll, of);
-        let [epoll, select] = [&epoll, &select].map(|samples| Quartiles::of_each(samples, of));
-        row(&[&name, &epoll.digits(2), &select.digits(2), &ratio.digits(2)])
+    let trial = ground.rounds("release", &BACKENDS, |_, at| sample(ground, BACKENDS[at]))?;
+    let rows = MEASURES.map(|(what, words)| {
+        let [epoll, select] = BACKENDS.map(|backend| trial.of(backend, what).digits(2));
+        row(&[&words, &epoll, &select, &trial.ratio(what, "select", "epoll").digits(2)])
     });
-    let (kib, rows) = (SIZE >> 10, rows.concat());
     let values: [(&str, &dyn Display); 3] =
-        [("connections", &CONNECTIONS), ("kib", &kib), ("rows", &rows)];
-    Ok(Part::of(TEXT.fill("release", &values)))
+        [("connections", &CONNECTIONS), ("kib", &(SIZE >> 10)), ("rows", &rows.concat())];
+    Ok(Part::text(TEXT.fill("release", &values)))
 }
 
-fn sample(ground: &Ground, backend: &str) -> Result<Sample, Failure> {
+/// Returns the times of one round of one backend, per connection.
+fn sample(ground: &Ground, backend: &str) -> Result<Value, Failure> {
     super::echo::share_a_core().map_err(Failure::at("affinity"))?;
-    let mut command = Command::new(ground.example("echo"));
-    command.args([backend, "discard"]);
-    let server = ground.start(command, "release")?;
+    let server = ground.start(command(ground.example("echo"), [backend, "discard"]), "release")?;
     // After the first repetition, buffers and tables have their final sizes.
     release(&server)?;
-    let mut sum = Sample::default();
+    let mut sums = [0.0; 3];
     for _ in 0..RELEASES {
-        let one = release(&server)?;
-        sum.send_us += one.send_us / RELEASES as f64;
-        sum.received_us += one.received_us / RELEASES as f64;
-        sum.cpu_us += one.cpu_us / RELEASES as f64;
+        for (sum, one) in sums.iter_mut().zip(release(&server)?) {
+            *sum += one / RELEASES as f64;
+        }
     }
     server.stop()?;
-    Ok(sum)
+    Ok(MEASURES.iter().zip(sums).map(|((what, _), sum)| ((*what).to_owned(), sum)).collect())
 }
 
 /// Sends the bytes to a thousand accepted connections, one after the other. Then each waits until the server, which
-/// sends no reply, has received everything and closes.
-fn release(server: &Server) -> Result<Sample, Failure> {
+/// sends no reply, has received everything and closes. Returns the values of [`MEASURES`].
+fn release(server: &Server) -> Result<[f64; 3], Failure> {
     let failed = |error: io::Error| Failure::new(format!("a release: {error}"));
     let open = || process::descriptors(server.process());
     let (before, bytes) = (open()?, vec![b'r'; SIZE]);
@@ -107,9 +94,5 @@ fn release(server: &Server) -> Result<Sample, Failure> {
         return Err(Failure::new("the server keeps connections that are closed"));
     }
     let each = |all: Duration| all.as_secs_f64() * 1e6 / CONNECTIONS as f64;
-    Ok(Sample {
-        send_us: each(send),
-        received_us: each(received),
-        cpu_us: each(Duration::from_nanos(cpu)),
-    })
+    Ok([send, received, Duration::from_nanos(cpu)].map(each))
 }

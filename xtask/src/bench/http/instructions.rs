@@ -3,10 +3,11 @@
 
 use super::running::{Load, Running};
 use super::subject::Subject;
+use super::windows::once;
 use crate::bench::callgrind::Profile;
 use crate::bench::ground::Ground;
 use crate::shell::Failure;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::fs;
 
 const CONNECTIONS: usize = 16;
@@ -17,18 +18,13 @@ const SMALL: [u64; 2] = [500, 4500];
 const NO_REP_MOVSB: &str = "GLIBC_TUNABLES=glibc.cpu.x86_rep_movsb_threshold=1073741824";
 
 pub(super) fn measure(ground: &Ground, all: &[Subject]) -> Result<Value, Failure> {
-    let mut sizes = serde_json::Map::new();
+    let mut sizes = Map::new();
     for (size, runs) in SIZES {
-        let mut subjects = serde_json::Map::new();
-        for subject in all {
-            let Profile { instructions, allocations, .. } = between(ground, subject, size, runs)?;
-            eprintln!(
-                "{size} bytes, {}: {instructions:.0} instructions, {allocations:.4} allocations",
-                subject.name
-            );
-            let counted = json!({ "instructions": instructions, "allocations": allocations });
-            subjects.insert(subject.name.clone(), counted);
-        }
+        let subjects = once(all, |subject| {
+            let profile = between(ground, subject, size, runs)?;
+            let (instructions, allocations) = (profile.instructions(), profile.allocations());
+            Ok(json!({ "instructions": instructions, "allocations": allocations }))
+        })?;
         sizes.insert(size.to_string(), json!({ "requests": runs, "subjects": subjects }));
     }
     Ok(json!({ "connections": CONNECTIONS, "sizes": sizes }))
@@ -68,6 +64,5 @@ fn count(
     load.run(&format!("count {CONNECTIONS} {requests}"))?;
     drop(load);
     running.stop()?;
-    // No source file is counted separately.
-    Profile::read(&file, "\0")
+    Profile::read(&file)
 }

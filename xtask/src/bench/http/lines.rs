@@ -3,7 +3,6 @@
 
 use super::subject::Subject;
 use super::{instructions, windows};
-use crate::bench::callgrind::Profile;
 use crate::bench::ground::Ground;
 use crate::bench::system_calls;
 use crate::shell::{Failure, Workspace};
@@ -35,7 +34,7 @@ pub(in crate::bench) fn cost(
     let ground = Ground::new(workspace, "balance", 1, Duration::ZERO, Some(0))?;
     let each = |variant: &(&str, &str)| {
         let subject = Subject::ours(&ground, *variant, cookie)?;
-        let Profile { instructions, .. } = instructions::of_a_request(&ground, &subject)?;
+        let instructions = instructions::of_a_request(&ground, &subject)?.instructions();
         let mut calls = windows::counted(&ground, &subject, 128, (CONNECTIONS, COUNTED))?;
         calls.retain(|(name, _)| !name.starts_with("epoll_"));
         let calls = system_calls::all(&calls) as f64 / COUNTED as f64;

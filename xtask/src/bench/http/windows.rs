@@ -3,9 +3,9 @@
 use super::running::{Load, Running};
 use super::subject::{COPYING, Subject};
 use crate::bench::ground::Ground;
+use crate::bench::page::date;
 use crate::bench::process;
 use crate::bench::system_calls::{self, Calls};
-use crate::bench::template::date;
 use crate::shell::Failure;
 use serde_json::{Map, Value, json};
 use std::thread;
@@ -58,13 +58,13 @@ fn sampled(
     mut started: Vec<Started>,
     sample: impl Fn(&mut Started) -> Result<Value, Failure>,
 ) -> Result<Value, Failure> {
-    let samples = ground.rounds(name, started.len(), |_, at| sample(&mut started[at]))?;
+    let names: Vec<&str> = subjects.iter().map(|subject| subject.name.as_str()).collect();
+    let trial = ground.rounds(name, &names, |_, at| sample(&mut started[at]))?;
     for (running, load) in started {
         drop(load);
         running.stop()?;
     }
-    let names = subjects.iter().map(|subject| subject.name.clone());
-    Ok(names.zip(samples.into_iter().map(Value::Array)).collect::<Map<_, _>>().into())
+    Ok(trial.to_json())
 }
 
 /// Measures CPU time in each shape, in rounds: in each round every subject has one window, in random order.
@@ -165,8 +165,7 @@ pub(super) fn paced(ground: &Ground, subjects: &[Subject]) -> Result<Value, Fail
 
 /// Measures the memory of idle connections that received one reply, over all processes of a proxy.
 pub(super) fn memory(ground: &Ground, all: &[Subject]) -> Result<Value, Failure> {
-    let mut subjects = Map::new();
-    for subject in all {
+    let subjects = once(all, |subject| {
         let running = Running::start(ground, subject, &[])?;
         // The proxy serves requests first, so that its fixed cost is not counted per connection.
         let first = Load::start(ground, &running, 128, 1)?;
@@ -174,15 +173,13 @@ pub(super) fn memory(ground: &Ground, all: &[Subject]) -> Result<Value, Failure>
         let before = process::sum(&proxy, process::memory)?;
         let load = Load::start(ground, &running, 128, IDLE)?;
         let grown = process::sum(&proxy, process::memory)?.saturating_sub(before);
-        let grown = grown as f64 / IDLE as f64;
         let cpu = process::sum(&proxy, process::cpu_ns)?;
         thread::sleep(Duration::from_secs(1));
         let idle_us = (process::sum(&proxy, process::cpu_ns)? - cpu) as f64 / 1000.0;
-        eprintln!("{}: {grown:.0} bytes per connection", subject.name);
-        subjects.insert(subject.name.clone(), json!({ "bytes": grown, "idle_us": idle_us }));
         drop((first, load));
         running.stop()?;
-    }
+        Ok(json!({ "bytes": grown as f64 / IDLE as f64, "idle_us": idle_us }))
+    })?;
     Ok(json!({ "connections": IDLE, "subjects": subjects }))
 }
 
@@ -191,18 +188,29 @@ pub(super) fn calls(ground: &Ground, all: &[Subject]) -> Result<Value, Failure> 
     let (connections, requests) = COUNTED;
     let mut sizes = Map::new();
     for size in [128, 16 << 10, 1 << 20] {
-        let mut subjects = Map::new();
-        for subject in all.iter().filter(|one| one.name != COPYING || size == 1 << 20) {
-            let requests = if size > 1 << 16 { requests / 16 } else { requests };
+        let requests = if size > 1 << 16 { requests / 16 } else { requests };
+        let counted = |subject: &Subject| {
             let calls = counted(ground, subject, size, (connections, requests))?;
-            let shown = system_calls::shown(&calls, requests as f64);
-            eprintln!("{size} bytes, {}: {shown}", subject.name);
             let all = system_calls::all(&calls) as f64 / requests as f64;
-            subjects.insert(subject.name.clone(), json!({ "all": all, "shown": shown }));
-        }
-        sizes.insert(size.to_string(), Value::Object(subjects));
+            Ok(json!({ "all": all, "shown": system_calls::shown(&calls, requests as f64) }))
+        };
+        let all = all.iter().filter(|one| one.name != COPYING || size == 1 << 20);
+        sizes.insert(size.to_string(), once(all, counted)?);
     }
     Ok(Value::Object(sizes))
+}
+
+/// Measures each subject once. Returns the results by the names of the subjects.
+pub(super) fn once<'a>(
+    all: impl IntoIterator<Item = &'a Subject>,
+    measure: impl Fn(&Subject) -> Result<Value, Failure>,
+) -> Result<Value, Failure> {
+    let each = all.into_iter().map(|subject| {
+        let measured = measure(subject)?;
+        eprintln!("{}: {measured}", subject.name);
+        Ok((subject.name.clone(), measured))
+    });
+    each.collect::<Result<Map<_, _>, _>>().map(Value::Object)
 }
 
 /// Counts the system calls of this number of requests, after pools and caches were filled.

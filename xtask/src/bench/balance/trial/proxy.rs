@@ -5,14 +5,14 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::bench::child::wait_until;
-use crate::shell::{self, Failure};
+use crate::shell::{self, Failure, command};
 
 /// The maximum time for a product to start or to end.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -126,24 +126,19 @@ impl Proxy {
     fn spawn(&mut self) -> Result<(), Failure> {
         let log = fs::File::options().create(true).append(true).open(self.folder.join("log"));
         let log = log.map_err(Failure::at("log"))?;
+        let (folder, file) = (self.folder.as_os_str(), self.file());
         let mut command = match self.product {
             Product::HaProxy => {
-                let mut command = Command::new("haproxy");
-                command.arg("-W").arg("-f").arg(self.file());
-                command
+                command("haproxy", ["-W".as_ref(), "-f".as_ref(), file.as_os_str()])
             }
             Product::Nginx => {
-                let mut command = Command::new("nginx");
-                command.arg("-p").arg(&self.folder).arg("-c").arg(self.file());
-                command
+                command("nginx", ["-p".as_ref(), folder, "-c".as_ref(), file.as_os_str()])
             }
             Product::Roadstead => {
-                let mut command = Command::new("sh");
-                command.arg("-c").arg(
-                    "exec 3<&0 0</dev/null; export LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=web; \
-                     exec \"$0\" serve \"$1\"",
-                );
-                command.arg(&self.roadstead).arg(self.file());
+                let script = "exec 3<&0 0</dev/null; export LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=web; \
+                     exec \"$0\" serve \"$1\"";
+                let mut command = command("sh", ["-c", script]);
+                command.arg(&self.roadstead).arg(file);
                 let socket = self.socket.try_clone().map_err(Failure::at("socket"))?;
                 command.stdin(std::os::fd::OwnedFd::from(socket)).stdout(Stdio::piped());
                 command
@@ -222,12 +217,11 @@ impl Proxy {
         }
         match self.product {
             Product::Roadstead => {
-                let mut command = Command::new(&self.roadstead);
                 let verb = if drains { "drain" } else { "enable" };
                 let admin = self.admin(self.generations.len() - 1);
                 let worker = format!("127.0.0.1:{}", self.options.servers[server]);
-                command.args(["ctl", "--admin", &admin, verb, "main", &worker]);
-                shell::output(command).map(drop)
+                let words = ["ctl", "--admin", &admin, verb, "main", &worker];
+                shell::output(command(&self.roadstead, words)).map(drop)
             }
             Product::HaProxy => {
                 let state = if drains { "drain" } else { "ready" };
