@@ -70,7 +70,7 @@ pub(crate) fn test(workspace: &Workspace, arguments: &TestArguments) -> ExitCode
                 failure
             })
     });
-    steps.step("tidy", "cargo xtask tidy", || tidy::check(workspace, false));
+    steps.step("tidy", "cargo xtask tidy", || tidy::check(workspace));
     steps.step("clippy", "cargo xtask test --only clippy", || clippy(workspace));
     steps.step("features", "cargo xtask test --only features", || features(workspace));
     steps.step("build", "cargo xtask test --only build", || runner::build(workspace));

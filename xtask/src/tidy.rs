@@ -21,7 +21,6 @@ use file::File;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 /// The number of commits whose subjects are checked.
 const LATEST: &str = "20";
@@ -32,35 +31,23 @@ pub(crate) struct TidyArguments {
     /// Only print each use of one file by another in the import cycles of this crate
     #[arg(long, value_name = "CRATE")]
     cycles: Option<String>,
-    /// Print the violations that are allowed for now: cycles, large crates, wide structs
-    #[arg(long)]
-    left: bool,
 }
 
 /// Runs the command.
 pub(crate) fn run(workspace: &Workspace, arguments: &TidyArguments) -> Result<String, Failure> {
     match &arguments.cycles {
         Some(krate) => Ok(modules::uses_in_cycles(&files(workspace)?, krate).join("\n")),
-        None => check(workspace, arguments.left),
+        None => check(workspace),
     }
 }
 
-/// Checks all rules. `left`: also prints the violations that are allowed for now.
-pub(crate) fn check(workspace: &Workspace, left: bool) -> Result<String, Failure> {
+/// Checks all rules.
+pub(crate) fn check(workspace: &Workspace) -> Result<String, Failure> {
     let mut findings = arrows::check(&workspace.metadata);
     findings.extend(runtimes::named(&workspace.metadata));
     for room in runtimes::rooms_without(&workspace.metadata) {
-        let tree = shell::run(workspace.cargo([
-            "tree",
-            "-p",
-            &room.package,
-            "--edges",
-            "normal",
-            "--prefix",
-            "none",
-            "--format",
-            "{p}",
-        ]))?;
+        let words = ["tree", "--edges=normal", "--prefix=none", "--format={p}", "-p"];
+        let tree = shell::run(workspace.cargo(words.iter().chain([&room.package.as_str()])))?;
         findings.extend(runtimes::check(&room.name, &tree));
     }
     let all = files(workspace)?;
@@ -76,17 +63,9 @@ pub(crate) fn check(workspace: &Workspace, left: bool) -> Result<String, Failure
         }
     }
     findings.extend(wording::subjects(&latest_subjects(workspace)));
-    let modules = modules::check(&all);
-    findings.extend(modules.findings);
-    for note in modules.notes.iter().filter(|_| left) {
-        println!("  left: {note}");
-    }
+    findings.extend(modules::check(&all));
     if findings.is_empty() {
-        let count = modules.notes.len();
-        return Ok(format!(
-            "{} files, {long} long; allowed for now: {count} (`cargo xtask tidy --left`)",
-            all.len()
-        ));
+        return Ok(format!("{} files, {long} long", all.len()));
     }
     let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
     Err(Failure::new(lines.join("\n")).repeated_by("cargo xtask tidy"))
@@ -94,8 +73,8 @@ pub(crate) fn check(workspace: &Workspace, left: bool) -> Result<String, Failure
 
 /// The subjects of the latest commits; none outside of a clone.
 fn latest_subjects(workspace: &Workspace) -> String {
-    let mut git = Command::new("git");
-    git.current_dir(&workspace.root).args(["log", "-n", LATEST, "--no-merges", "--format=%s"]);
+    let mut git = shell::command("git", ["log", "-n", LATEST, "--no-merges", "--format=%s"]);
+    git.current_dir(&workspace.root);
     shell::run(git).unwrap_or_default()
 }
 

@@ -80,13 +80,10 @@ fn is_in(path: &str, name: &str) -> bool {
 
 /// Returns whether one variant of this enum is named, or all are imported.
 fn names_a_kind(code: &str, name: &str) -> bool {
-    code.match_indices(name).any(|(place, _)| {
-        let before = code[..place].chars().next_back();
-        let after = code[place + name.len()..].strip_prefix("::");
-        let variant =
-            |rest: &str| rest.starts_with(|c: char| c.is_ascii_uppercase() || "{*".contains(c));
-        !before.is_some_and(lexer::is_word) && after.is_some_and(variant)
-    })
+    let is_variant = |c: char| c.is_ascii_uppercase() || "{*".contains(c);
+    lexer::after_each(code, name)
+        .filter_map(|rest| rest.strip_prefix("::"))
+        .any(|rest| rest.starts_with(is_variant))
 }
 
 #[cfg(test)]

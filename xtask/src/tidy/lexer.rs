@@ -150,11 +150,14 @@ pub(super) fn lines_with<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item
 
 /// Returns whether a line contains a name as a whole word.
 pub(super) fn has_word(line: &str, name: &str) -> bool {
-    line.match_indices(name).any(|(place, _)| {
-        let before = line[..place].chars().next_back();
-        let after = line[place + name.len()..].chars().next();
-        !before.is_some_and(is_word) && !after.is_some_and(is_word)
-    })
+    after_each(line, name).any(|rest| !rest.starts_with(is_word))
+}
+
+/// Returns what follows each place where a name begins a word.
+pub(super) fn after_each<'a>(line: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
+    line.match_indices(name)
+        .filter(|(place, _)| !line[..*place].ends_with(is_word))
+        .map(|(place, _)| &line[place + name.len()..])
 }
 
 #[cfg(test)]

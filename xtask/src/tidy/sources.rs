@@ -56,16 +56,10 @@ fn undone(file: &File, text: &str) -> Vec<Finding> {
 
 fn macros(file: &File, views: &Views) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for name in UNDONE_MACROS {
-        for line in lexer::lines_with(&views.code, name) {
-            if views
-                .code
-                .lines()
-                .nth(line - 1)
-                .is_some_and(|code| code.contains(&format!("{name}!")))
-            {
-                findings.push(Finding::new(&file.path, line, format!("`{name}!` is left over")));
-            }
+    for (index, code) in views.code.lines().enumerate() {
+        let called = |name: &&str| lexer::after_each(code, name).any(|rest| rest.starts_with('!'));
+        for name in UNDONE_MACROS.iter().filter(|name| called(name)) {
+            findings.push(Finding::new(&file.path, index + 1, format!("`{name}!` is left over")));
         }
     }
     findings
@@ -133,11 +127,7 @@ fn in_tests(file: &File, views: &Views) -> Vec<Finding> {
 }
 
 fn calls(code: &str, name: &str) -> bool {
-    code.match_indices(name).any(|(place, _)| {
-        let before = code[..place].chars().next_back();
-        let after = code[place + name.len()..].trim_start();
-        !before.is_some_and(lexer::is_word) && after.starts_with('(')
-    })
+    lexer::after_each(code, name).any(|rest| rest.trim_start().starts_with('('))
 }
 
 /// Checks that the root of a crate describes the crate.

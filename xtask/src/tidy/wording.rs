@@ -40,7 +40,8 @@ pub(super) fn check(file: &File) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (index, line) in prose.lines().enumerate() {
         let line = line.to_lowercase();
-        for (phrase, instead) in BANNED.iter().filter(|(phrase, _)| has_phrase(&line, phrase)) {
+        for (phrase, instead) in BANNED.iter().filter(|(phrase, _)| lexer::has_word(&line, phrase))
+        {
             let text = format!("`{phrase}`: write {instead}");
             findings.push(Finding::new(&file.path, index + 1, text));
         }
@@ -57,11 +58,8 @@ pub(super) fn subjects(log: &str) -> Vec<Finding> {
             !area.is_empty() && area.chars().all(is_area) && !rest.is_empty()
         });
         if !is_named {
-            findings.push(Finding::new(
-                "commit",
-                None,
-                format!("`{subject}`: write `area: imperative`"),
-            ));
+            let text = format!("`{subject}`: write `area: imperative`");
+            findings.push(Finding::new("commit", None, text));
         } else if subject.chars().count() > SUBJECT_MAX {
             let text = format!("`{subject}`: at most {SUBJECT_MAX} characters");
             findings.push(Finding::new("commit", None, text));
@@ -82,15 +80,6 @@ fn without_code(page: &str) -> String {
         in_code ^= is_fence;
     }
     text
-}
-
-/// Whether a line has a phrase as whole words.
-fn has_phrase(line: &str, phrase: &str) -> bool {
-    let is_word = |it: Option<char>| it.is_some_and(|it| it.is_alphanumeric() || it == '_');
-    line.match_indices(phrase).any(|(at, _)| {
-        let after = line[at + phrase.len()..].chars().next();
-        !is_word(line[..at].chars().next_back()) && !is_word(after)
-    })
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! Small source trees with each kind of edge, allowed and forbidden.
 
+use super::cycles::Component;
 use super::*;
-
-const NOTHING: Baseline = Baseline { cycles: &[], large_crates: &[], wide_structs: &[] };
 
 /// Returns a crate `a` with these files below `src`.
 fn sources(files: &[(&str, &str)]) -> Vec<File> {
@@ -193,46 +192,24 @@ fn a_cycle_is_shown_with_lines_and_items() {
         ("x.rs", "\nuse crate::y::Y;\npub struct X(Y);\n"),
         ("y.rs", "pub struct Y;\nfn f() -> Option<super::x::X> { None }\n"),
     ]);
-    let report = check_with(&files, &NOTHING);
-    let shown: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
+    let shown: Vec<String> = check(&files).iter().map(ToString::to_string).collect();
     assert_eq!(
         shown,
-        [
-            "a: 2 files in import cycles; 0 are allowed",
-            "a: cycle of 2 files: crates/a/src/x.rs, crates/a/src/y.rs\n    \
+        ["a: cycle of 2 files: crates/a/src/x.rs, crates/a/src/y.rs\n    \
              crates/a/src/x.rs -> crates/a/src/y.rs: Y at crates/a/src/x.rs:2\n    \
-             crates/a/src/y.rs -> crates/a/src/x.rs: X at crates/a/src/y.rs:2",
-        ]
+             crates/a/src/y.rs -> crates/a/src/x.rs: X at crates/a/src/y.rs:2",]
     );
     assert_eq!(uses_in_cycles(&files, "a").len(), 3);
-}
-
-#[test]
-fn the_baseline_is_compared_in_both_directions() {
-    let files = sources(&[("lib.rs", "mod x; struct S;"), ("x.rs", "use super::S;")]);
-    let found = |baseline| {
-        let report = check_with(&files, &baseline);
-        (report.findings.iter().map(ToString::to_string).collect::<Vec<_>>(), report.notes.len())
-    };
-    assert_eq!(found(Baseline { cycles: &[("a", 2, 0)], ..NOTHING }), (vec![], 1));
-    let (findings, _) = found(Baseline { cycles: &[("a", 3, 0)], ..NOTHING });
-    assert!(findings[0].contains("2 files in import cycles, no longer 3: lower the figure"));
-    let (findings, _) = found(Baseline { cycles: &[("a", 2, 0), ("b", 1, 0)], ..NOTHING });
-    assert!(findings[0].starts_with("b: there is no such crate"), "{findings:?}");
-    let large = Baseline { cycles: &[("a", 2, 0)], large_crates: &[("a", 13)], ..NOTHING };
-    let (findings, _) = found(large);
-    assert!(findings[0].contains("no longer 13"), "{findings:?}");
 }
 
 #[test]
 fn a_crate_is_measured_without_its_tests() {
     let tests = "#[cfg(test)]\nmod tests {\n    fn f() {}\n}\n";
     let long = format!("{}{tests}", "fn f() {}\n".repeat(11_999));
-    let report =
-        check_with(&sources(&[("lib.rs", &format!("mod x;\n{tests}")), ("x.rs", &long)]), &NOTHING);
-    assert_eq!(report.findings, []);
-    let report = check_with(&sources(&[("lib.rs", "mod x;\n\n"), ("x.rs", &long)]), &NOTHING);
-    assert!(report.findings[0].text.starts_with("13 thousand lines"), "{report:?}");
+    let root = format!("mod x;\n{tests}");
+    assert_eq!(check(&sources(&[("lib.rs", &root), ("x.rs", &long)])), []);
+    let findings = check(&sources(&[("lib.rs", "mod x;\n\n"), ("x.rs", &long)]));
+    assert!(findings[0].text.starts_with("12001 lines"), "{findings:?}");
 }
 
 #[test]
@@ -247,7 +224,7 @@ fn a_large_struct_is_passed_to_one_module_at_most() {
             ("x.rs", "use crate::S; fn f(s: &mut S) {} fn g(s: &mut S) {}"),
             ("y.rs", last),
         ]);
-        check_with(&files, &NOTHING).findings.len()
+        check(&files).len()
     };
     let second = "use crate::s::S; fn f(s: Option<&mut S>) {}";
     assert_eq!(found(13, second), 1);
