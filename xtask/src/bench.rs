@@ -54,7 +54,6 @@ use crate::requirements;
 use crate::shell::{Failure, Workspace};
 use clap::{Args, Subcommand};
 use driver::{Options, Spec, Whole};
-use std::time::Duration;
 
 #[derive(Args, Debug)]
 pub(crate) struct BenchArguments {
@@ -65,7 +64,7 @@ pub(crate) struct BenchArguments {
 #[derive(Debug, Subcommand)]
 enum What {
     /// Measure the main use case: lines to programs, rows to SQLite; writes docs/bench-main.md
-    Main(MainArguments),
+    Main(Options),
     /// Measure HTTP/1 through proxies; writes docs/bench-http.md
     Http(http::HttpArguments),
     /// Measure requests in a pool, HTTP requests with balancing features, and memory per bound client; writes
@@ -76,24 +75,15 @@ enum What {
     /// Count instructions of six paths through the data plane and compare them with docs/bench-paths.md
     Paths(paths::PathsArguments),
     /// Measure stores of names and values; writes docs/bench-fields.md
-    Fields(fields::FieldsArguments),
+    Fields(Options),
     /// Measure threads behind connections; writes docs/bench-threads.md
-    Threads(threads::ThreadsArguments),
+    Threads(Options),
     /// Measure a token through rings of programs; writes docs/bench-ring.md
     Ring(ring::RingArguments),
     /// Measure the cost of programs; writes docs/bench-programs.md
     Programs(programs::ProgramsArguments),
     /// Measure the event loop: an echo at 1 to 9500 connections; writes docs/bench-loop.md
-    Loop(event::LoopArguments),
-}
-
-#[derive(Args, Debug)]
-struct MainArguments {
-    #[command(flatten)]
-    options: Options,
-    /// Seconds measured per round
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
-    seconds: u32,
+    Loop(Options),
 }
 
 static MAIN: Spec = Spec {
@@ -102,6 +92,7 @@ static MAIN: Spec = Spec {
     text: comparison::TEXT,
     tools: requirements::BENCH,
     rounds: 15,
+    milliseconds: 5000,
 };
 
 pub(crate) fn run(workspace: &Workspace, arguments: &BenchArguments) -> Result<(), Failure> {
@@ -119,10 +110,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: &BenchArguments) -> Result<(
     }
 }
 
-fn run_main(workspace: &Workspace, arguments: &MainArguments) -> Result<(), Failure> {
-    let MainArguments { options, seconds } = arguments;
-    let window = Duration::from_secs((*seconds).into());
-    let bench = MAIN.open(workspace, options, window, &format!(" --seconds {seconds}"))?;
+fn run_main(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
+    let bench = MAIN.open(workspace, options, "")?;
     if !options.page {
         workspace.release(&["-p", "roadstead"])?;
     }

@@ -33,7 +33,8 @@ fn tell(pid: u32, depth: usize, said: &mut String) {
     }
 }
 
-fn children(pid: u32) -> Vec<u32> {
+/// Returns the children of a process.
+pub(crate) fn children(pid: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists =
         threads.map(|it| fs::read_to_string(it.path().join("children")).unwrap_or_default());

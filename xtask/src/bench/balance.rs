@@ -12,7 +12,6 @@ use crate::requirements;
 use crate::shell::{Failure, Workspace, command};
 use clap::Args;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 #[derive(Args, Debug)]
 pub(super) struct BalanceArguments {
@@ -31,8 +30,14 @@ pub(super) struct BalanceArguments {
 
 const TEXT: Template = Template(include_str!("../../pages/balance.md"));
 
-static SPEC: Spec =
-    Spec { name: "balance", parts: &["pool", "http", "trial"], text: TEXT, tools: &[], rounds: 5 };
+static SPEC: Spec = Spec {
+    name: "balance",
+    parts: &["pool", "http", "trial"],
+    text: TEXT,
+    tools: &[],
+    rounds: 5,
+    milliseconds: 0,
+};
 
 const WORKERS: [u32; 3] = [20, 100, 1000];
 const CLIENTS: u32 = 1_000_000;
@@ -74,7 +79,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &BalanceArguments) -> Result
     let mut options = options.clone();
     options.dry |= scenario.is_some() || roadstead.is_some();
     let more = format!(" --requests {requests}");
-    let bench = SPEC.open(workspace, &options, Duration::ZERO, &more)?;
+    let bench = SPEC.open(workspace, &options, &more)?;
     let measure = |part: &str| match part {
         "pool" => pool(workspace, *requests),
         "http" => http::measure(workspace),

@@ -15,7 +15,6 @@ use crate::requirements;
 use crate::shell::{Failure, Workspace};
 use clap::Args;
 use runs::Kind;
-use std::time::Duration;
 
 mod runs;
 mod sections;
@@ -24,9 +23,6 @@ mod sections;
 pub(super) struct DatabaseArguments {
     #[command(flatten)]
     options: Options,
-    /// Seconds measured per round
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
-    seconds: u32,
     /// Only build the measured programs
     #[arg(long)]
     build: bool,
@@ -38,12 +34,12 @@ static SPEC: Spec = Spec {
     text: sections::TEXT,
     tools: requirements::TESTS,
     rounds: 15,
+    milliseconds: 3000,
 };
 
 pub(super) fn run(workspace: &Workspace, arguments: &DatabaseArguments) -> Result<(), Failure> {
-    let DatabaseArguments { options, seconds, build } = arguments;
-    let window = Duration::from_secs((*seconds).into());
-    let bench = SPEC.open(workspace, options, window, &format!(" --seconds {seconds}"))?;
+    let DatabaseArguments { options, build } = arguments;
+    let bench = SPEC.open(workspace, options, "")?;
     if !options.page {
         let mut words = vec!["-p", "roadstead", "-p", "roadstead-database"];
         words.extend(["-p", "roadstead-event", "--bin", "roadstead"]);

@@ -22,6 +22,9 @@ pub(super) struct Options {
     /// The number of rounds of each measurement; 15 by default, 5 for `balance`
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
+    /// Milliseconds measured per round
+    #[arg(long, value_parser = clap::value_parser!(u64).range(20..))]
+    milliseconds: Option<u64>,
     /// The seed for the order of the subjects within the rounds; random by default
     #[arg(long)]
     seed: Option<u64>,
@@ -47,6 +50,8 @@ pub(super) struct Spec {
     pub(super) tools: &'static [Requirement],
     /// The default number of rounds.
     pub(super) rounds: u32,
+    /// The default time measured per round.
+    pub(super) milliseconds: u64,
 }
 
 /// The result of a part.
@@ -132,7 +137,6 @@ impl Spec {
         &'static self,
         workspace: &'a Workspace,
         options: &'a Options,
-        window: Duration,
         more: &str,
     ) -> Result<Bench<'a>, Failure> {
         let Self { name, parts, .. } = self;
@@ -145,12 +149,17 @@ impl Spec {
             process::raise_descriptors();
         }
         let rounds = options.rounds.unwrap_or(self.rounds);
+        let milliseconds = options.milliseconds.unwrap_or(self.milliseconds);
+        let window = Duration::from_millis(milliseconds);
         let ground = Ground::new(workspace, name, rounds, window, options.seed)?;
-        let only = if only.is_empty() { String::new() } else { format!(" --only {only}") };
-        let command = format!(
-            "cargo xtask bench {name} --rounds {rounds}{more} --seed {}{only}",
-            ground.seed
-        );
+        let mut command = format!("cargo xtask bench {name} --rounds {rounds}");
+        if milliseconds > 0 {
+            command.push_str(&format!(" --milliseconds {milliseconds}"));
+        }
+        command.push_str(&format!("{more} --seed {}", ground.seed));
+        if !only.is_empty() {
+            command.push_str(&format!(" --only {only}"));
+        }
         let made = format!("`{command}` on {}", date());
         Ok(Bench { spec: self, workspace, options, ground, made })
     }

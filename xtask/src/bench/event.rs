@@ -12,17 +12,6 @@ use super::driver::{Options, Spec, Whole};
 use super::ground::Ground;
 use crate::requirements;
 use crate::shell::{self, Failure, Workspace, command};
-use clap::Args;
-use std::time::Duration;
-
-#[derive(Args, Debug)]
-pub(super) struct LoopArguments {
-    #[command(flatten)]
-    options: Options,
-    /// Milliseconds measured per round
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(20..))]
-    milliseconds: u64,
-}
 
 static SPEC: Spec = Spec {
     name: "loop",
@@ -47,13 +36,11 @@ static SPEC: Spec = Spec {
     text: page::TEXT,
     tools: requirements::BENCH_LOOP,
     rounds: 15,
+    milliseconds: 1000,
 };
 
-pub(super) fn run(workspace: &Workspace, arguments: &LoopArguments) -> Result<(), Failure> {
-    let LoopArguments { options, milliseconds } = arguments;
-    let window = Duration::from_millis(*milliseconds);
-    let bench =
-        SPEC.open(workspace, options, window, &format!(" --milliseconds {milliseconds}"))?;
+pub(super) fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
+    let bench = SPEC.open(workspace, options, "")?;
     let ground = &bench.ground;
     if !options.page {
         let with_peers = SPEC.parts.iter().any(|part| bench.wants(part) && needs_peers(part));

@@ -11,16 +11,8 @@ use super::ground::Ground;
 use super::page::{Template, row};
 use crate::requirements;
 use crate::shell::{self, Failure, Workspace, command};
-use clap::Args;
 use goals::{Measured, Time};
 use std::fs;
-use std::time::Duration;
-
-#[derive(Args, Debug)]
-pub(crate) struct FieldsArguments {
-    #[command(flatten)]
-    options: Options,
-}
 
 static SPEC: Spec = Spec {
     name: "fields",
@@ -29,6 +21,7 @@ static SPEC: Spec = Spec {
     text: Template(include_str!("../../pages/fields.md")),
     tools: requirements::COUNTING,
     rounds: 15,
+    milliseconds: 0,
 };
 
 /// The tables of the page: the placeholder, and the beginning of the names of their tasks.
@@ -63,9 +56,9 @@ const COUNTED: [(&str, &str); 8] = [
     ("httparse", "the same parsed by httparse, nothing stored"),
 ];
 
-pub(super) fn run(workspace: &Workspace, arguments: &FieldsArguments) -> Result<(), Failure> {
-    let bench = SPEC.open(workspace, &arguments.options, Duration::ZERO, "")?;
-    if !arguments.options.page {
+pub(super) fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
+    let bench = SPEC.open(workspace, options, "")?;
+    if !options.page {
         workspace.release(&["-p", "roadstead-fields", "--examples"])?;
     }
     let measure = |part: &str| {

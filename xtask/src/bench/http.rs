@@ -19,7 +19,6 @@ use crate::shell::{Failure, Workspace};
 use clap::Args;
 use serde_json::Value;
 use std::process::Command;
-use std::time::Duration;
 use subject::Subject;
 use windows::Shape;
 
@@ -29,9 +28,6 @@ pub(super) use lines::{CONNECTIONS, Cost, cost};
 pub(super) struct HttpArguments {
     #[command(flatten)]
     options: Options,
-    /// Milliseconds measured per round
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(20..))]
-    milliseconds: u64,
     /// Measure only the subjects with these names
     #[arg(long, value_delimiter = ',')]
     subjects: Vec<String>,
@@ -57,6 +53,7 @@ static SPEC: Spec = Spec {
     text: page::TEXT,
     tools: requirements::BENCH_HTTP,
     rounds: 15,
+    milliseconds: 1000,
 };
 
 const SMALL: &[Shape] = &[(1, 1, 128), (64, 64, 128), (1000, 1000, 128)];
@@ -69,10 +66,8 @@ const SHARDS: &[Shape] = &[(64, 64, 128), (1000, 1000, 128)];
 const LARGE: &[Shape] = &[(1, 1, 1 << 20), (64, 64, 1 << 20)];
 
 pub(super) fn run(workspace: &Workspace, arguments: &HttpArguments) -> Result<(), Failure> {
-    let HttpArguments { options, milliseconds, .. } = arguments;
-    let window = Duration::from_millis(*milliseconds);
-    let bench =
-        SPEC.open(workspace, options, window, &format!(" --milliseconds {milliseconds}"))?;
+    let options = &arguments.options;
+    let bench = SPEC.open(workspace, options, "")?;
     let ground = &bench.ground;
     let subjects =
         if options.page { Subjects::default() } else { prepare(workspace, ground, arguments)? };

@@ -11,15 +11,11 @@ use crate::requirements;
 use crate::shell::{Failure, Workspace, command};
 use clap::Args;
 use serde_json::json;
-use std::time::Duration;
 
 #[derive(Args, Debug)]
 pub(super) struct ProgramsArguments {
     #[command(flatten)]
     options: Options,
-    /// Seconds measured per round of a pool
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
-    seconds: u32,
     /// One-byte writes of the measurement of access times
     #[arg(long, default_value_t = 10_000_000)]
     writes: u32,
@@ -31,13 +27,13 @@ static SPEC: Spec = Spec {
     text: TEXT,
     tools: requirements::BENCH,
     rounds: 15,
+    milliseconds: 2000,
 };
 const TEXT: Template = Template(include_str!("../../pages/programs.md"));
 
 pub(super) fn run(workspace: &Workspace, arguments: &ProgramsArguments) -> Result<(), Failure> {
-    let ProgramsArguments { options, seconds, writes } = arguments;
-    let more = format!(" --seconds {seconds} --writes {writes}");
-    let bench = SPEC.open(workspace, options, Duration::from_secs((*seconds).into()), &more)?;
+    let ProgramsArguments { options, writes } = arguments;
+    let bench = SPEC.open(workspace, options, &format!(" --writes {writes}"))?;
     if ["flights", "opening", "atime", "pools"].iter().any(|part| bench.wants(part)) {
         workspace.release(&["-p", "roadstead-gateway", "--examples"])?;
     }

@@ -10,7 +10,6 @@ use crate::shell::{self, Failure, Workspace, command};
 use clap::Args;
 use serde_json::json;
 use std::thread::available_parallelism;
-use std::time::Duration;
 
 #[derive(Args, Debug)]
 pub(super) struct RingArguments {
@@ -33,6 +32,7 @@ static SPEC: Spec = Spec {
     text: Template(include_str!("../../pages/ring.md")),
     tools: requirements::BENCH_RING,
     rounds: 15,
+    milliseconds: 0,
 };
 
 /// The subjects, with the words of their commands before the shape of the rings.
@@ -53,7 +53,7 @@ fn is_erlang(subject: &str) -> bool {
 pub(super) fn run(workspace: &Workspace, arguments: &RingArguments) -> Result<(), Failure> {
     let RingArguments { options, programs, hops, rings } = arguments;
     let more = format!(" --programs {programs} --hops {hops} --rings {rings}");
-    let bench = SPEC.open(workspace, options, Duration::ZERO, &more)?;
+    let bench = SPEC.open(workspace, options, &more)?;
     let (ground, ring) = (&bench.ground, workspace.built("release", "examples/ring"));
     if !options.page {
         workspace.example("roadstead-gateway", "ring")?;

@@ -11,21 +11,11 @@ use super::server::Server;
 use super::{numbers, process, system_calls};
 use crate::requirements;
 use crate::shell::{Failure, Workspace, command};
-use clap::Args;
 use clients::Clients;
 use serde_json::{Map, Value, json};
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
-
-#[derive(Args, Debug)]
-pub(super) struct ThreadsArguments {
-    #[command(flatten)]
-    options: Options,
-    /// Milliseconds measured per round
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(20..))]
-    milliseconds: u64,
-}
 
 static SPEC: Spec = Spec {
     name: "threads",
@@ -33,6 +23,7 @@ static SPEC: Spec = Spec {
     text: page::TEXT,
     tools: requirements::BENCH_THREADS,
     rounds: 15,
+    milliseconds: 1000,
 };
 
 const SCRIPT: &str = "xtask/peers/threads.py";
@@ -47,11 +38,8 @@ struct Peer {
     command: Vec<String>,
 }
 
-pub(super) fn run(workspace: &Workspace, arguments: &ThreadsArguments) -> Result<(), Failure> {
-    let ThreadsArguments { options, milliseconds } = arguments;
-    let window = Duration::from_millis(*milliseconds);
-    let bench =
-        SPEC.open(workspace, options, window, &format!(" --milliseconds {milliseconds}"))?;
+pub(super) fn run(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
+    let bench = SPEC.open(workspace, options, "")?;
     let ground = &bench.ground;
     let peers = if options.page { Vec::new() } else { prepare(workspace, ground)? };
     let measure = |part: &str| measure(ground, &peers, part).map(Part::values);
