@@ -15,38 +15,35 @@ mod tree;
 use super::file::File;
 use super::finding::Finding;
 use cycles::Imports;
-use names::Names;
 use parts::Parts;
 use tree::{Texts, Tree};
 
 /// Checks all crates of the checkout.
 pub(super) fn check(files: &[File]) -> Vec<Finding> {
     let tree = read(files);
-    let names = Names::new(&tree);
-    let parts = Parts::new(&tree, &names);
+    let parts = Parts::new(&tree);
     let unread = tree
         .unread
         .iter()
         .map(|(path, error)| Finding::new(path, None, format!("cannot be read as Rust: {error}")));
     let mut findings: Vec<Finding> = unread.collect();
     for (number, krate) in tree.crates.iter().enumerate() {
-        let imports = Imports::new(&tree, &names, &parts, number);
+        let imports = Imports::new(&tree, &parts, number);
         let cycles = imports.file_cycles().into_iter().chain(imports.folder_cycles());
         findings.extend(cycles.map(|cycle| Finding::new(&krate.name, None, cycle.text)));
     }
     findings.extend(sizes::large_crates(&tree));
-    findings.extend(sizes::wide_structs(&tree, &names, &parts));
+    findings.extend(sizes::wide_structs(&tree, &parts));
     findings
 }
 
 /// Returns each use of one member of a cycle by another, in one crate.
 pub(super) fn uses_in_cycles(files: &[File], of: &str) -> Vec<String> {
     let tree = read(files);
-    let names = Names::new(&tree);
-    let parts = Parts::new(&tree, &names);
+    let parts = Parts::new(&tree);
     let mut lines = Vec::new();
     for krate in (0..tree.crates.len()).filter(|krate| tree.crates[*krate].name == of) {
-        let imports = Imports::new(&tree, &names, &parts, krate);
+        let imports = Imports::new(&tree, &parts, krate);
         for component in imports.file_cycles() {
             lines.push(component.text.clone());
             lines.extend(imports.all_uses(&component));

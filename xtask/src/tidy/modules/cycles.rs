@@ -5,7 +5,7 @@
 //! if that file is above it or beside it.
 
 use super::graph::{self, Graph};
-use super::names::{Names, Target};
+use super::names::Target;
 use super::parts::Parts;
 use super::tree::{Kind, Tree};
 use std::collections::BTreeMap;
@@ -33,18 +33,18 @@ pub(super) struct Component {
 }
 
 impl<'a> Imports<'a> {
-    pub(super) fn new(tree: &'a Tree, names: &Names<'_>, parts: &'a Parts, krate: usize) -> Self {
+    pub(super) fn new(tree: &'a Tree, parts: &'a Parts, krate: usize) -> Self {
         let files: Vec<usize> = tree.files_of(krate).collect();
         let mut uses = Uses::new();
         for file in &files {
             for mention in &tree.files[*file].mentions {
                 let targets = if mention.is_macro && mention.path.len() == 1 {
-                    textual_macro(tree, names, mention.module, &mention.path)
+                    textual_macro(tree, mention.module, &mention.path)
                 } else {
-                    names.resolve(mention.module, &mention.path)
+                    tree.resolve(mention.module, &mention.path)
                 };
                 for target in targets {
-                    let Some(to) = names.file_of(target) else { continue };
+                    let Some(to) = tree.file_of(target) else { continue };
                     if to != *file && tree.krate_of(to) == krate {
                         let item = item_name(tree, target, &mention.path);
                         let known = uses.entry((*file, to)).or_default();
@@ -174,8 +174,8 @@ impl<'a> Imports<'a> {
 }
 
 /// Resolves a macro that is in scope by a path, or because its definition comes earlier in the text.
-fn textual_macro(tree: &Tree, names: &Names<'_>, module: usize, path: &[String]) -> Vec<Target> {
-    let found = names.resolve(module, path);
+fn textual_macro(tree: &Tree, module: usize, path: &[String]) -> Vec<Target> {
+    let found = tree.resolve(module, path);
     if !found.is_empty() {
         return found;
     }

@@ -14,125 +14,88 @@ pub(super) enum Target {
     Made(usize),
 }
 
-/// Looks up names.
-#[derive(Debug)]
-pub(super) struct Names<'a> {
-    tree: &'a Tree,
-}
-
 /// The names that are being looked up, so that circular imports end.
 type Seen = HashSet<(usize, String)>;
 
-/// The result of one lookup.
-enum Found {
-    Here(Vec<Target>),
-    /// The name comes from a crate outside this workspace.
-    Elsewhere,
-    Nowhere,
-}
+/// What a name means: nothing that is known, or all of its targets in this workspace. They are empty if the name comes
+/// from another crate.
+type Found = Option<Vec<Target>>;
 
-impl<'a> Names<'a> {
-    pub(super) fn new(tree: &'a Tree) -> Self {
-        Self { tree }
-    }
-
+impl Tree {
     /// Returns everything that a path can name in the scope of a module, or nothing if it is foreign.
     pub(super) fn resolve(&self, module: usize, path: &[String]) -> Vec<Target> {
-        match self.path(module, path, &mut Seen::new()) {
-            Found::Here(targets) => targets,
-            Found::Elsewhere | Found::Nowhere => Vec::new(),
-        }
+        self.path(module, path, &mut Seen::new()).unwrap_or_default()
     }
 
     /// Returns the file in which a target is defined.
     pub(super) fn file_of(&self, target: Target) -> Option<usize> {
         match target {
             Target::Module(_) => None,
-            Target::Definition(module, _) | Target::Made(module) => {
-                Some(self.tree.modules[module].file)
-            }
+            Target::Definition(module, _) | Target::Made(module) => Some(self.modules[module].file),
         }
     }
 
     fn path(&self, module: usize, path: &[String], seen: &mut Seen) -> Found {
-        let Some((first, rest)) = path.split_first() else { return Found::Nowhere };
+        let (first, rest) = path.split_first()?;
         match first.as_str() {
-            "crate" => {
-                let root = self.tree.crates[self.tree.modules[module].krate].root;
-                self.below(root, rest, seen)
-            }
+            "crate" => self.below(self.crates[self.modules[module].krate].root, rest, seen),
             "self" => self.below(module, rest, seen),
-            "super" => match self.tree.modules[module].parent {
-                Some(parent) => self.above(parent, rest, seen),
-                None => Found::Nowhere,
-            },
-            "Self" => Found::Nowhere,
+            "super" => {
+                let parent = self.modules[module].parent?;
+                // After a `super` may come another.
+                let is_last = rest.first().is_none_or(|next| next != "super");
+                if is_last { self.below(parent, rest, seen) } else { self.path(parent, rest, seen) }
+            }
+            "Self" => None,
             _ => match self.name(module, first, seen) {
-                Found::Here(targets) => self.after(targets, rest, seen),
-                Found::Elsewhere => Found::Elsewhere,
-                Found::Nowhere if rest.is_empty() => Found::Nowhere,
-                Found::Nowhere => self.foreign(first, rest, seen),
+                Some(targets) => self.after(targets, rest, seen),
+                None if rest.is_empty() => None,
+                None => self.foreign(first, rest, seen),
             },
-        }
-    }
-
-    /// Resolves the rest after a `super`, which may be another `super`.
-    fn above(&self, module: usize, rest: &[String], seen: &mut Seen) -> Found {
-        if rest.first().is_some_and(|next| next == "super") {
-            self.path(module, rest, seen)
-        } else {
-            self.below(module, rest, seen)
         }
     }
 
     /// Resolves a path that begins with the name of a crate.
     fn foreign(&self, name: &str, rest: &[String], seen: &mut Seen) -> Found {
-        let ours = self.tree.crates.iter().find(|one| one.is_library && one.name == name);
-        match ours {
-            Some(krate) => self.below(krate.root, rest, seen),
-            None => Found::Elsewhere,
-        }
+        let ours = self.crates.iter().find(|one| one.is_library && one.name == name);
+        ours.map_or_else(|| Some(Vec::new()), |krate| self.below(krate.root, rest, seen))
     }
 
     fn below(&self, module: usize, rest: &[String], seen: &mut Seen) -> Found {
         let Some((name, after)) = rest.split_first() else {
-            return Found::Here(vec![Target::Module(module)]);
+            return Some(vec![Target::Module(module)]);
         };
         match self.name(module, name, seen) {
-            Found::Here(targets) => self.after(targets, after, seen),
-            Found::Elsewhere => Found::Elsewhere,
-            Found::Nowhere => Found::Here(vec![Target::Made(module)]),
+            Some(targets) => self.after(targets, after, seen),
+            None => Some(vec![Target::Made(module)]),
         }
     }
 
     fn after(&self, targets: Vec<Target>, rest: &[String], seen: &mut Seen) -> Found {
-        if rest.is_empty() {
-            return Found::Here(targets);
-        }
         // A name after a type belongs to the type. Only modules are searched.
+        let is_type = |target: &Target| match target {
+            Target::Definition(module, index) => matches!(
+                self.modules[*module].definitions[*index].kind,
+                Kind::Struct(_) | Kind::Enum(_)
+            ),
+            Target::Module(_) | Target::Made(_) => false,
+        };
         let inner = targets.iter().find_map(|target| match target {
             Target::Module(module) => Some(*module),
             Target::Definition(..) | Target::Made(_) => None,
         });
-        let others = targets.iter().any(|target| match target {
-            Target::Definition(module, index) => {
-                matches!(
-                    self.tree.modules[*module].definitions[*index].kind,
-                    Kind::Struct(_) | Kind::Enum(_)
-                )
-            }
-            _ => false,
-        });
         match inner {
-            Some(module) if !others => self.below(module, rest, seen),
-            _ => Found::Here(targets),
+            Some(module) if !rest.is_empty() && !targets.iter().any(is_type) => {
+                self.below(module, rest, seen)
+            }
+            _ => Some(targets),
         }
     }
 
     /// Looks up a name in the scope of a module, or one that is visible in it from outside.
     fn name(&self, module: usize, name: &str, seen: &mut Seen) -> Found {
         if !seen.insert((module, name.to_owned())) {
-            return Found::Nowhere;
+            return None;
         }
         let found = self.name_once(module, name, seen);
         seen.remove(&(module, name.to_owned()));
@@ -140,7 +103,7 @@ impl<'a> Names<'a> {
     }
 
     fn name_once(&self, module: usize, name: &str, seen: &mut Seen) -> Found {
-        let scope = &self.tree.modules[module];
+        let scope = &self.modules[module];
         let mut targets = Vec::new();
         for (index, definition) in scope.definitions.iter().enumerate() {
             if definition.name == name {
@@ -152,48 +115,36 @@ impl<'a> Names<'a> {
         }
         let mut is_foreign = false;
         for import in scope.imports.iter().filter(|one| one.name.as_deref() == Some(name)) {
-            match self.path(module, &import.path, seen) {
-                Found::Here(found) => targets.extend(found),
+            let found = match (self.path(module, &import.path, seen), &import.path[..]) {
                 // The name of a crate refers to its root.
-                Found::Nowhere if import.path.len() == 1 => {
-                    match self.foreign(&import.path[0], &[], seen) {
-                        Found::Here(found) => targets.extend(found),
-                        _ => is_foreign = true,
-                    }
-                }
-                Found::Elsewhere | Found::Nowhere => is_foreign = true,
-            }
+                (None, [krate]) => self.foreign(krate, &[], seen),
+                (found, _) => found,
+            };
+            let found = found.unwrap_or_default();
+            is_foreign |= found.is_empty();
+            targets.extend(found);
         }
-        if !targets.is_empty() {
-            return Found::Here(targets);
-        }
-        if is_foreign {
-            return Found::Elsewhere;
+        if is_foreign || !targets.is_empty() {
+            return Some(targets);
         }
         if scope.macro_words.contains(name) {
-            return Found::Here(vec![Target::Made(module)]);
+            return Some(vec![Target::Made(module)]);
         }
         self.through_globs(module, name, seen)
     }
 
     fn through_globs(&self, module: usize, name: &str, seen: &mut Seen) -> Found {
         let mut is_foreign = false;
-        for import in self.tree.modules[module].imports.iter().filter(|one| one.name.is_none()) {
-            match self.path(module, &import.path, seen) {
-                Found::Here(targets) => {
-                    for target in targets {
-                        match self.inside(target, name, seen) {
-                            Found::Nowhere => {}
-                            found => return found,
-                        }
-                    }
-                }
-                Found::Elsewhere => is_foreign = true,
-                Found::Nowhere => {}
+        for import in self.modules[module].imports.iter().filter(|one| one.name.is_none()) {
+            let Some(targets) = self.path(module, &import.path, seen) else { continue };
+            // The names that a foreign `*` imports are unknown.
+            is_foreign |= targets.is_empty();
+            let found = targets.into_iter().find_map(|target| self.inside(target, name, seen));
+            if found.is_some() {
+                return found;
             }
         }
-        // The names that a foreign `*` imports are unknown.
-        if is_foreign { Found::Elsewhere } else { Found::Nowhere }
+        is_foreign.then(Vec::new)
     }
 
     /// Looks up a name that `target::*` imports.
@@ -201,14 +152,14 @@ impl<'a> Names<'a> {
         match target {
             Target::Module(module) => self.name(module, name, seen),
             Target::Definition(module, index) => {
-                match &self.tree.modules[module].definitions[index].kind {
+                match &self.modules[module].definitions[index].kind {
                     Kind::Enum(variants) if variants.iter().any(|one| one == name) => {
-                        Found::Here(vec![target])
+                        Some(vec![target])
                     }
-                    _ => Found::Nowhere,
+                    _ => None,
                 }
             }
-            Target::Made(_) => Found::Nowhere,
+            Target::Made(_) => None,
         }
     }
 }

@@ -3,7 +3,6 @@
 //! Such a part contains `impl` blocks of types that one file above it or beside it defines, and no other item that
 //! another file can name.
 
-use super::names::Names;
 use super::tree::Tree;
 
 /// For each file, the file of which it is a part, or the file itself.
@@ -13,8 +12,8 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    pub(super) fn new(tree: &Tree, names: &Names<'_>) -> Self {
-        Self { whole: (0..tree.files.len()).map(|file| whole(tree, names, file)).collect() }
+    pub(super) fn new(tree: &Tree) -> Self {
+        Self { whole: (0..tree.files.len()).map(|file| whole(tree, file)).collect() }
     }
 
     /// Returns the file that represents the module of a file.
@@ -30,13 +29,13 @@ impl Parts {
 }
 
 /// Returns the file that defines the type whose `impl` this file continues, or the file itself.
-fn whole(tree: &Tree, names: &Names<'_>, file: usize) -> usize {
+fn whole(tree: &Tree, file: usize) -> usize {
     let source = &tree.files[file];
     let (Some(parent), false) = (tree.parent_file(file), source.offers) else { return file };
     let mut homes = Vec::new();
     for (module, path) in &source.impls {
-        let targets = path.as_ref().map(|path| names.resolve(*module, path)).unwrap_or_default();
-        let Some(home) = targets.into_iter().find_map(|target| names.file_of(target)) else {
+        let targets = path.as_ref().map(|path| tree.resolve(*module, path)).unwrap_or_default();
+        let Some(home) = targets.into_iter().find_map(|target| tree.file_of(target)) else {
             return file;
         };
         if home != file && !homes.contains(&home) {

@@ -1,6 +1,6 @@
 //! Sizes: the lines of a crate, and structs with many fields that are passed between modules.
 
-use super::names::{Names, Target};
+use super::names::Target;
 use super::parts::Parts;
 use super::tree::{Kind, Tree};
 use crate::tidy::finding::Finding;
@@ -26,12 +26,12 @@ pub(super) fn large_crates(tree: &Tree) -> Vec<Finding> {
 }
 
 /// Returns findings for structs with too many fields that more than one other module takes by `&mut`.
-pub(super) fn wide_structs(tree: &Tree, names: &Names<'_>, parts: &Parts) -> Vec<Finding> {
+pub(super) fn wide_structs(tree: &Tree, parts: &Parts) -> Vec<Finding> {
     // By struct: the modules that take it, each with the place of its first such parameter.
     let mut found: BTreeMap<(usize, usize), BTreeMap<usize, String>> = BTreeMap::new();
     for (user, source) in tree.files.iter().enumerate() {
         for mention in &source.borrowed {
-            for target in names.resolve(mention.module, &mention.path) {
+            for target in tree.resolve(mention.module, &mention.path) {
                 let Target::Definition(module, index) = target else { continue };
                 let is_wide = matches!(
                     tree.modules[module].definitions[index].kind,

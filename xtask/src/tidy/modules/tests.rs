@@ -17,9 +17,8 @@ fn cycles(files: &[(&str, &str)]) -> (Vec<Vec<String>>, Vec<Vec<String>>) {
     let files = sources(files);
     let tree = read(&files);
     assert_eq!(tree.unread, []);
-    let names = Names::new(&tree);
-    let parts = Parts::new(&tree, &names);
-    let imports = Imports::new(&tree, &names, &parts, 0);
+    let parts = Parts::new(&tree);
+    let imports = Imports::new(&tree, &parts, 0);
     let short = |file: &usize| tree.files[*file].path.replace("crates/a/src/", "");
     let members = |all: Vec<Component>| -> Vec<Vec<String>> {
         let sorted = |one: Component| {
