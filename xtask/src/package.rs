@@ -33,9 +33,8 @@ fn package(workspace: &Workspace, arguments: &[&str]) -> Result<(), Failure> {
 /// Compiles each crate with the compiler that its `rust-version` names, where that toolchain is installed. The note says
 /// which were tested and which were not.
 pub(crate) fn check_rust_versions(workspace: &Workspace) -> Result<String, Failure> {
-    let mut list = Command::new("rustup");
-    list.args(["toolchain", "list"]);
     // Without rustup no other toolchain can be selected.
+    let list = shell::command("rustup", ["toolchain", "list"]);
     let installed = shell::output(list).unwrap_or_default();
     let mut notes = Vec::new();
     for (version, names) in rust_versions(workspace)? {

@@ -4,7 +4,6 @@ use crate::runner::PLANTS;
 use crate::shell::{self, Failure, Workspace};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// The command that generates the pages.
 pub(crate) const REPEAT: &str = "cargo xtask docs";
@@ -49,9 +48,7 @@ fn files() -> String {
 }
 
 fn made(program: &Path, word: &str) -> Result<String, Failure> {
-    let mut command = Command::new(program);
-    command.args(["reference", word]);
-    shell::output(command)
+    shell::output(shell::command(program, ["reference", word]))
 }
 
 /// Describes the first difference between two texts.

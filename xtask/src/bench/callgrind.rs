@@ -3,34 +3,23 @@
 use crate::shell::{self, Failure};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
+use tempfile::NamedTempFile;
 
 /// Returns the instructions per operation, from the difference of two runs with `few` and `many` operations.
 pub(super) fn of_one(
     [few, many]: [u32; 2],
     command: impl Fn(u32) -> Command,
 ) -> Result<f64, Failure> {
-    Ok((whole_run(command(many))? - whole_run(command(few))?) / f64::from(many - few))
-}
-
-/// Returns the instructions of a complete run of a program that ends by itself.
-fn whole_run(command: Command) -> Result<f64, Failure> {
-    let mut counting = Command::new("valgrind");
-    counting.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
-    counting.arg(command.get_program()).args(command.get_args());
-    let output = counting.stdin(Stdio::null()).output().map_err(Failure::at("valgrind"))?;
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let count = said.split("Collected : ").nth(1).and_then(|rest| rest.split_whitespace().next());
-    count
-        .filter(|_| output.status.success())
-        .and_then(|count| count.parse().ok())
-        .ok_or_else(|| Failure::new(format!("callgrind counted nothing\n{said}")))
+    let out = NamedTempFile::new().map_err(Failure::at("a temporary file"))?;
+    let run = |count| profile(&command(count), out.path()).map(|profile| profile.instructions());
+    Ok((run(many)? - run(few)?) / f64::from(many - few))
 }
 
 /// Runs a program that ends by itself. Returns its costs, which callgrind writes into the file `out`.
 pub(super) fn profile(command: &Command, out: &Path) -> Result<Profile, Failure> {
-    let mut counting = Command::new("valgrind");
-    counting.arg("--tool=callgrind").arg(format!("--callgrind-out-file={}", out.display()));
+    let file = format!("--callgrind-out-file={}", out.display());
+    let mut counting = shell::command("valgrind", ["--tool=callgrind", &file]);
     counting.arg(command.get_program()).args(command.get_args());
     shell::run(counting)?;
     Profile::read(out)

@@ -4,10 +4,9 @@ use super::child::{Child, wait_until};
 use super::ground::Ground;
 use super::process;
 use super::server::Server;
-use crate::shell::Failure;
+use crate::shell::{Failure, command};
 use rustix::process::Signal;
 use serde_json::Value;
-use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -30,6 +29,11 @@ pub(super) struct Plan {
     pub(super) reply: &'static str,
 }
 
+/// Clients that send rows as fast as they are acknowledged, for this number of seconds.
+pub(super) const fn saturating(seconds: u32) -> Plan {
+    Plan { connections: 1000, rate: None, in_flight: 20, seconds, lines: "json", reply: "ack" }
+}
+
 /// A running load.
 #[derive(Debug)]
 pub(super) struct Load(Child);
@@ -46,9 +50,7 @@ pub(super) struct Account {
 
 impl Load {
     pub(super) fn start(ground: &Ground, to: &str, plan: Plan) -> Result<Self, Failure> {
-        let mut command = Command::new(ground.roadstead());
-        command.args(arguments(to, plan));
-        Child::start(command, None).map(Self)
+        Child::start(command(ground.roadstead(), arguments(to, plan)), None).map(Self)
     }
 
     /// Runs `work` while a load runs on a server: after all clients were accepted and `settle` has passed. No client
@@ -163,15 +165,7 @@ mod tests {
 
     #[test]
     fn saturation_has_no_rate() {
-        let plan = Plan {
-            connections: 10,
-            rate: None,
-            in_flight: 20,
-            seconds: 5,
-            lines: "json",
-            reply: "ack",
-        };
-        let words = arguments("127.0.0.1:1", plan);
+        let words = arguments("127.0.0.1:1", saturating(5));
         assert!(words.contains(&"--saturate".to_owned()));
         assert!(!words.iter().any(|word| word.starts_with("--rate")));
     }

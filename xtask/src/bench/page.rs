@@ -11,7 +11,6 @@ use super::process;
 use crate::shell;
 use std::fmt::Display;
 use std::fs;
-use std::process::Command;
 
 /// The text of a page.
 #[derive(Clone, Copy, Debug)]
@@ -98,9 +97,8 @@ fn perl() -> String {
 }
 
 fn said(program: &str, args: &[&str]) -> String {
-    let mut command = Command::new(program);
-    command.args(args);
-    shell::output(command).map_or_else(|_| "unknown".to_owned(), |said| said.trim().to_owned())
+    let output = shell::output(shell::command(program, args));
+    output.map_or_else(|_| "unknown".to_owned(), |said| said.trim().to_owned())
 }
 
 #[cfg(test)]

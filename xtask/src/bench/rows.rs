@@ -7,14 +7,12 @@
 use super::comparison::{Better, Comparison, OURS};
 use super::driver::Part;
 use super::ground::Ground;
-use super::load::{Load, Plan};
+use super::load::{Load, Plan, saturating};
 use super::numbers;
 use crate::shell::{self, Failure, command};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-const CONNECTIONS: u32 = 1000;
-const IN_FLIGHT: u32 = 20;
 /// The goal for the ratio of our rows to the peer's rows.
 const GOAL: f64 = 10.0;
 
@@ -39,7 +37,8 @@ const PEER: &str = "commit row by row";
 
 /// Measures all rounds.
 pub(super) fn measure(ground: &Ground) -> Result<Part, Failure> {
-    let name = format!("SQLite, full sync, {CONNECTIONS} connections × {IN_FLIGHT} in flight");
+    let Plan { connections, in_flight, .. } = saturating(0);
+    let name = format!("SQLite, full sync, {connections} connections × {in_flight} in flight");
     let trial = ground.rounds(&name, &[OURS, PEER], |_, at| {
         let rows_s = if at == 0 { ours(ground) } else { peer(ground) };
         Ok(json!({ "rows_s": rows_s? }))
@@ -59,15 +58,7 @@ pub(super) fn measure(ground: &Ground) -> Result<Part, Failure> {
 fn ours(ground: &Ground) -> Result<f64, Failure> {
     let database = fresh(ground, "ours.db")?;
     let server = ground.serve("rows", CONFIGURATION)?;
-    let plan = Plan {
-        connections: CONNECTIONS,
-        rate: None,
-        in_flight: IN_FLIGHT,
-        seconds: ground.seconds(),
-        lines: "json",
-        reply: "ack",
-    };
-    let account = Load::start(ground, &server.address, plan)?
+    let account = Load::start(ground, &server.address, saturating(ground.seconds()))?
         .account()
         .map_err(|failure| server.child.failed(&failure.output))?;
     server.stop()?;

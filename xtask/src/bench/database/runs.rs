@@ -16,8 +16,6 @@ use server::Server as Database;
 #[path = "../../../../crates/database/tests/support/server.rs"]
 mod server;
 
-pub(super) const CONNECTIONS: u32 = 1000;
-pub(super) const IN_FLIGHT: u32 = 20;
 /// The number of bare writers that commit row by row. With more, PostgreSQL commits no more rows per second on two
 /// processors.
 pub(super) const WRITERS: &str = "48";

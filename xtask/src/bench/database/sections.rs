@@ -1,8 +1,8 @@
 //! The parts, each a section of the page.
 
-use super::runs::{CONNECTIONS, IN_FLIGHT, Kind, WRITERS, bare, database, echoed, through_daemon};
+use super::runs::{Kind, WRITERS, bare, database, echoed, through_daemon};
 use crate::bench::ground::Ground;
-use crate::bench::load::Plan;
+use crate::bench::load::{Plan, saturating};
 use crate::bench::numbers::{self, number};
 use crate::bench::page::{Template, row};
 use crate::bench::statistics::Quartiles;
@@ -11,15 +11,6 @@ use crate::shell::{Failure, command};
 use std::time::Duration;
 
 pub(super) const TEXT: Template = Template(include_str!("../../../pages/database.md"));
-
-const SATURATED: Plan = Plan {
-    connections: CONNECTIONS,
-    rate: None,
-    in_flight: IN_FLIGHT,
-    seconds: 0,
-    lines: "json",
-    reply: "ack",
-};
 
 fn verdict(goal: &str, reached: bool) -> String {
     format!("{goal}: {}", if reached { "reached" } else { "**missed**" })
@@ -32,7 +23,7 @@ const BARE: &str = "bare client";
 pub(super) fn written(ground: &Ground, kind: Kind) -> Result<String, Failure> {
     let name = if kind == Kind::Postgres { "PostgreSQL" } else { "MariaDB" };
     let (server, target) = database(kind);
-    let plan = Plan { seconds: ground.seconds(), ..SATURATED };
+    let plan = saturating(ground.seconds());
     let trial = ground.rounds(name, &[OURS, BARE], |_, at| match at {
         0 => through_daemon(ground, &server, &target, plan),
         _ => bare(ground, &server, &target, ["single", WRITERS, "1"], None),
@@ -47,8 +38,8 @@ pub(super) fn written(ground: &Ground, kind: Kind) -> Result<String, Failure> {
         "written",
         &[
             ("name", &name),
-            ("connections", &CONNECTIONS),
-            ("in_flight", &IN_FLIGHT),
+            ("connections", &plan.connections),
+            ("in_flight", &plan.in_flight),
             ("writers", &WRITERS),
             ("rows", &ours("rows_s")),
             ("p50", &ours("p50_ms")),
@@ -66,7 +57,7 @@ pub(super) fn written(ground: &Ground, kind: Kind) -> Result<String, Failure> {
 /// CPU time per row of the daemon, against a bare loop and a bare client.
 pub(super) fn cpu(ground: &Ground) -> Result<String, Failure> {
     let (server, target) = database(Kind::Postgres);
-    let plan = Plan { seconds: ground.seconds(), ..SATURATED };
+    let plan = saturating(ground.seconds());
     // The batch size that the daemon reaches by itself.
     let batch = number(&through_daemon(ground, &server, &target, plan)?, "batch")?;
     let batch = format!("{}", batch.round().max(1.0));
@@ -130,7 +121,7 @@ pub(super) fn methods(ground: &Ground) -> Result<String, Failure> {
 pub(super) fn latency(ground: &Ground) -> Result<String, Failure> {
     let (server, target) = database(Kind::Postgres);
     let seconds = ground.seconds().max(5);
-    let plan = Plan { connections: 10, rate: Some(1.0), in_flight: 1, seconds, ..SATURATED };
+    let plan = Plan { connections: 10, rate: Some(1.0), in_flight: 1, ..saturating(seconds) };
     let paced = Ground { window: Duration::from_secs(seconds.into()), ..ground.clone() };
     let trial = ground.rounds("latency", &[OURS, "echo", BARE], |_, at| match at {
         0 => through_daemon(ground, &server, &target, plan),

@@ -6,10 +6,10 @@ use super::subject::Subject;
 use crate::bench::child::{Child, wait_until};
 use crate::bench::ground::Ground;
 use crate::bench::server::Server;
-use crate::shell::{self, Failure};
+use crate::shell::{self, Failure, command};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::process::{ChildStdout, Command};
+use std::process::ChildStdout;
 
 /// A running proxy.
 #[derive(Debug)]
@@ -28,8 +28,8 @@ impl Running {
         subject: &Subject,
         below: &[&str],
     ) -> Result<Self, Failure> {
-        let mut origin = Command::new("taskset");
-        origin.args(["-c", "1"]).arg(ground.example("http_origin")).arg("0");
+        let mut origin = command("taskset", ["-c", "1"]);
+        origin.arg(ground.example("http_origin")).arg("0");
         let origin = ground.start(origin, "origin")?;
         let server = origin.address.rsplit(':').next().unwrap_or_default().to_owned();
         let port = free_port().map_err(Failure::at("no port"))?;
@@ -42,9 +42,10 @@ impl Running {
         if let Some((text, file)) = &subject.config {
             shell::write(file.as_ref(), &fill(text))?;
         }
-        let mut command = Command::new("taskset");
-        command.current_dir(&ground.root).args(["-c", subject.cores]).args(below);
-        command.args(subject.command(!below.is_empty()).iter().map(|word| fill(word)));
+        let mut command = command("taskset", ["-c", subject.cores]);
+        command.current_dir(&ground.root).args(below);
+        let words = if below.is_empty() { &subject.words } else { &subject.below };
+        command.args(words.iter().map(|word| fill(word)));
         let proxy = Child::start(command, Some(&ground.folder.join("proxy.log")))?;
         let running =
             Self { proxy, origin, address: format!("127.0.0.1:{port}"), cookie: subject.cookie };
@@ -123,8 +124,8 @@ impl Load {
         size: usize,
         connections: usize,
     ) -> Result<Self, Failure> {
-        let mut command = Command::new("taskset");
-        command.args(["-c", "1"]).arg(ground.example("http_load"));
+        let mut command = command("taskset", ["-c", "1"]);
+        command.arg(ground.example("http_load"));
         command.args([&running.address, &format!("/{size}"), &connections.to_string()]);
         command.args(running.cookie);
         let mut child = Child::start(command, Some(&ground.folder.join("load.log")))?;

@@ -7,11 +7,11 @@ use crate::shell::{self, Failure};
 #[derive(Clone, Debug)]
 pub(super) struct Subject {
     pub(super) name: String,
-    words: Vec<String>,
+    pub(super) words: Vec<String>,
+    /// The command below a tool that cannot follow its processes.
+    pub(super) below: Vec<String>,
     /// The text of a configuration, and its file.
     pub(super) config: Option<(String, String)>,
-    /// The replacement for the command below a tool that cannot follow its processes.
-    below_tool: Option<Vec<String>>,
     /// The processors that it may use.
     pub(super) cores: &'static str,
     /// A cookie that its clients send, and take from replies.
@@ -29,20 +29,24 @@ pub(super) const COPYING: &str = "HAProxy without splice";
 pub(super) fn all(ground: &Ground) -> Result<Vec<Subject>, Failure> {
     let relay = ground.example("http_relay").display().to_string();
     let roadstead = ground.roadstead().display().to_string();
-    // Valgrind does not support `pidfd_open`, by which the supervisor is watched, and cannot start the supervisor from
-    // /proc/self/exe. This program is the same data plane without a supervisor.
-    let plain = ground.example("serve_file").display().to_string();
     let (nginx, ours) = (peer(ground, "nginx.conf")?, peer(ground, "roadstead-http.toml")?);
     Ok(vec![
         Subject::plain("bare relay", &[&relay, "@PORT@", "127.0.0.1:@SERVER@"]),
         haproxy(ground, "HAProxy", "option splice-response")?,
         Subject::plain("nginx", &["nginx", "-g", "daemon off;", "-c"])
-            .configured(ground, "nginx.conf", nginx)
-            .below_tool(&["nginx", "-g", "daemon off; master_process off;", "-c"]),
+            .below_tool(&["nginx", "-g", "daemon off; master_process off;", "-c"])
+            .configured(ground, "nginx.conf", nginx),
+        // Valgrind does not support `pidfd_open`, by which the supervisor is watched, and cannot start the supervisor
+        // from /proc/self/exe. Below it runs the same data plane without a supervisor.
         Subject::plain("Roadstead", &[&roadstead, "serve"])
-            .configured(ground, "roadstead.toml", ours)
-            .below_tool(&[&plain]),
+            .below_tool(&[&plane(ground)])
+            .configured(ground, "roadstead.toml", ours),
     ])
+}
+
+/// Returns the program with only our data plane.
+fn plane(ground: &Ground) -> String {
+    ground.example("serve_file").display().to_string()
 }
 
 /// Returns HAProxy with copying instead of splicing, to show the gain from splicing.
@@ -55,8 +59,8 @@ pub(super) fn copying(ground: &Ground) -> Result<Subject, Failure> {
 fn haproxy(ground: &Ground, name: &str, splice: &str) -> Result<Subject, Failure> {
     let file = if splice.is_empty() { "haproxy-copying.cfg" } else { "haproxy.cfg" };
     let text = peer(ground, "haproxy.cfg")?.replace("@SPLICE@", splice);
-    let subject = Subject::plain(name, &["haproxy", "-W", "-f"]).configured(ground, file, text);
-    Ok(subject.below_tool(&["haproxy", "-db", "-f"]))
+    let subject = Subject::plain(name, &["haproxy", "-W", "-f"]);
+    Ok(subject.below_tool(&["haproxy", "-db", "-f"]).configured(ground, file, text))
 }
 
 /// Returns the text of a file in `xtask/peers`.
@@ -69,10 +73,9 @@ pub(super) fn on_shards(ground: &Ground) -> Result<Vec<Subject>, Failure> {
     let text = peer(ground, "roadstead-http.toml")?;
     let roadstead = ground.roadstead().display().to_string();
     let subject = |(name, shards): (&str, u32)| {
-        let file = format!("roadstead-{shards}.toml");
         let text = format!("[daemon]\nshards = {shards}\n{text}");
-        let subject = Subject::plain(name, &[&roadstead, "serve"]);
-        Subject { cores: ALL, ..subject.configured(ground, &file, text) }
+        let subject = Subject { cores: ALL, ..Subject::plain(name, &[&roadstead, "serve"]) };
+        subject.configured(ground, &format!("roadstead-{shards}.toml"), text)
     };
     Ok([("one shard", 1), ("two shards", 2)].map(subject).to_vec())
 }
@@ -80,9 +83,8 @@ pub(super) fn on_shards(ground: &Ground) -> Result<Vec<Subject>, Failure> {
 impl Subject {
     /// Returns a subject without a configuration.
     fn plain(name: &str, words: &[&str]) -> Self {
-        let words = words.iter().map(|word| (*word).to_owned()).collect();
-        let name = name.to_owned();
-        Self { name, words, config: None, below_tool: None, cores: ALONE, cookie: None }
+        let (name, words) = (name.to_owned(), owned(words));
+        Self { name, below: words.clone(), words, config: None, cores: ALONE, cookie: None }
     }
 
     /// Parses `NAME=COMMAND`.
@@ -101,28 +103,24 @@ impl Subject {
         cookie: &'static str,
     ) -> Result<Self, Failure> {
         let text = format!("{}{lines}", peer(ground, "roadstead-http.toml")?);
-        let program = ground.example("serve_file").display().to_string();
-        let subject =
-            Self::plain(name, &[&program]).configured(ground, "roadstead-lines.toml", text);
-        Ok(Self { cookie: Some(cookie), ..subject })
+        let subject = Self { cookie: Some(cookie), ..Self::plain(name, &[&plane(ground)]) };
+        Ok(subject.configured(ground, "roadstead-lines.toml", text))
     }
 
-    /// Adds a configuration. Its file becomes the last argument of the command.
+    /// Sets another command for use below a tool.
+    fn below_tool(self, words: &[&str]) -> Self {
+        Self { below: owned(words), ..self }
+    }
+
+    /// Adds a configuration. Its file becomes the last argument of both commands.
     fn configured(mut self, ground: &Ground, file: &str, text: String) -> Self {
         let file = ground.folder.join(file).display().to_string();
         self.words.push(file.clone());
+        self.below.push(file.clone());
         Self { config: Some((text, file)), ..self }
     }
+}
 
-    /// Sets another command for use below a tool, with the same configuration.
-    fn below_tool(mut self, words: &[&str]) -> Self {
-        let words = words.iter().map(|word| (*word).to_owned());
-        self.below_tool = Some(words.chain(self.words.last().cloned()).collect());
-        self
-    }
-
-    /// Returns the command, or its replacement below a tool.
-    pub(super) fn command(&self, below_tool: bool) -> &[String] {
-        self.below_tool.as_ref().filter(|_| below_tool).unwrap_or(&self.words)
-    }
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
 }
