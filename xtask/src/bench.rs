@@ -1,6 +1,7 @@
 //! Benchmarks against other software, with the method of the design: rounds in random order, medians with quartiles, and
-//! ratios within a round. Besides CPU time they report numbers that do not depend on the load of the
-//! machine.
+//! ratios within a round. Besides CPU time they report numbers that do not depend on the load of the machine.
+//!
+//! [`driver`] runs all of them except `paths`: a benchmark lists its parts and measures one of them.
 //!
 //! ```text
 //!   bench main   lines   1000 × 1/s and 30 × 50/s handed to 20 programs: CPU per line,

@@ -3,7 +3,6 @@
 use super::tokens;
 use super::tree::{Crate, Definition, Import, Kind, Mention, Module, SourceFile, Texts, Tree};
 use proc_macro2::Span;
-use std::collections::HashSet;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Attribute, Item, Meta, Type, UseTree, Visibility};
@@ -45,25 +44,13 @@ fn file(tree: &mut Tree, texts: &Texts<'_>, place: &Place<'_>) -> Option<usize> 
     }
     let module = tree.modules.len();
     let file = tree.files.len();
-    tree.modules.push(Module {
-        parent: place.parent,
-        krate: place.krate,
-        file,
-        definitions: Vec::new(),
-        imports: Vec::new(),
-        macro_words: HashSet::new(),
-    });
-    tree.files.push(SourceFile {
-        path: place.path.to_owned(),
-        module,
-        lines: text.lines().count(),
-        mentions: Vec::new(),
-        impls: Vec::new(),
-        offers: false,
-        borrowed: Vec::new(),
-    });
+    let Place { krate, parent, path, folder } = *place;
+    tree.modules.push(Module { parent, krate, file, ..Module::default() });
+    let (path, lines) = (path.to_owned(), text.lines().count());
+    tree.files.push(SourceFile { path, module, lines, ..SourceFile::default() });
+    let folder = folder.to_owned();
     let mut reader =
-        Reader { tree, texts, file, module, folder: place.folder.to_owned(), functions: 0 };
+        Reader { tree, texts, file, module, folder, functions: 0, in_parameter: false };
     reader.visit_file(&syntax);
     Some(module)
 }
@@ -77,6 +64,8 @@ struct Reader<'a, 'b> {
     folder: String,
     /// The number of enclosing functions. Items inside a function have no name outside.
     functions: usize,
+    /// Whether a parameter of a function is being read.
+    in_parameter: bool,
 }
 
 impl Reader<'_, '_> {
@@ -151,14 +140,9 @@ impl Reader<'_, '_> {
         if let Some((_, items)) = &item.content {
             let module = self.tree.modules.len();
             let outer = &self.tree.modules[self.module];
-            self.tree.modules.push(Module {
-                parent: Some(self.module),
-                krate: outer.krate,
-                file: outer.file,
-                definitions: Vec::new(),
-                imports: Vec::new(),
-                macro_words: HashSet::new(),
-            });
+            let (krate, file) = (outer.krate, outer.file);
+            let parent = Some(self.module);
+            self.tree.modules.push(Module { parent, krate, file, ..Module::default() });
             self.define(&name, Kind::Module(module), Some(&item.vis));
             let folder = std::mem::replace(&mut self.folder, folder);
             let outer = std::mem::replace(&mut self.module, module);
@@ -261,13 +245,23 @@ impl<'ast> Visit<'ast> for Reader<'_, '_> {
         }
     }
 
-    fn visit_signature(&mut self, signature: &'ast syn::Signature) {
-        let mut borrows = Borrows { module: self.module, found: Vec::new() };
-        for input in &signature.inputs {
-            borrows.visit_fn_arg(input);
+    fn visit_fn_arg(&mut self, parameter: &'ast syn::FnArg) {
+        self.in_parameter = true;
+        visit::visit_fn_arg(self, parameter);
+        self.in_parameter = false;
+    }
+
+    fn visit_type_reference(&mut self, reference: &'ast syn::TypeReference) {
+        if self.in_parameter
+            && reference.mutability.is_some()
+            && let Type::Path(of) = reference.elem.as_ref()
+            && of.qself.is_none()
+        {
+            let (path, line) = (tokens::segments(&of.path), of.path.span().start().line);
+            let mention = Mention { module: self.module, path, line, is_macro: false };
+            self.source().borrowed.push(mention);
         }
-        self.source().borrowed.extend(borrows.found);
-        visit::visit_signature(self, signature);
+        visit::visit_type_reference(self, reference);
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
@@ -288,26 +282,6 @@ impl<'ast> Visit<'ast> for Reader<'_, '_> {
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 
     fn visit_attribute(&mut self, _: &'ast Attribute) {}
-}
-
-/// Collects the types of `&mut` parameters.
-struct Borrows {
-    module: usize,
-    found: Vec<Mention>,
-}
-
-impl<'ast> Visit<'ast> for Borrows {
-    fn visit_type_reference(&mut self, reference: &'ast syn::TypeReference) {
-        if reference.mutability.is_some()
-            && let Type::Path(of) = reference.elem.as_ref()
-            && of.qself.is_none()
-        {
-            let path = tokens::segments(&of.path);
-            let line = of.path.span().start().line;
-            self.found.push(Mention { module: self.module, path, line, is_macro: false });
-        }
-        visit::visit_type_reference(self, reference);
-    }
 }
 
 fn attributes(item: &Item) -> &[Attribute] {

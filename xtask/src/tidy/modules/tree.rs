@@ -27,7 +27,7 @@ pub(super) struct Crate {
 }
 
 /// A module: a file, or an inline module in a file.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Module {
     pub(super) parent: Option<usize>,
     pub(super) krate: usize,
@@ -68,7 +68,7 @@ pub(super) struct Import {
 }
 
 /// A file of the tree.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct SourceFile {
     pub(super) path: String,
     pub(super) module: usize,

@@ -7,15 +7,12 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::bench::child::wait_until;
 use crate::shell::{self, Failure, command};
-
-/// The maximum time for a product to start or to end.
-const PATIENCE: Duration = Duration::from_secs(15);
 
 /// One of the products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -161,11 +158,11 @@ impl Proxy {
     fn process(&self) -> Option<Pid> {
         let written = fs::read_to_string(self.folder.join("nginx.pid")).ok();
         let written = written.and_then(|text| text.trim().parse().ok());
-        let child = self.generations.last().and_then(|child| i32::try_from(child.id()).ok());
-        Pid::from_raw(match self.product {
-            Product::Nginx => written.or(child)?,
-            Product::Roadstead | Product::HaProxy => child?,
-        })
+        let child = self.generations.last().map(Pid::from_child);
+        match self.product {
+            Product::Nginx => written.and_then(Pid::from_raw).or(child),
+            Product::Roadstead | Product::HaProxy => child,
+        }
     }
 
     fn signal(&self, signal: Signal) -> Result<(), Failure> {
@@ -197,10 +194,7 @@ impl Proxy {
             Product::Nginx => {
                 let before = self.process();
                 self.signal(Signal::USR2)?;
-                let begun = Instant::now();
-                while self.process() == before && begun.elapsed() < PATIENCE {
-                    thread::sleep(Duration::from_millis(5));
-                }
+                wait_until(|| self.process() != before);
                 // After this time the workers of the new master serve.
                 thread::sleep(Duration::from_millis(100));
                 let before = before.ok_or_else(|| Failure::new("no process"))?;
@@ -247,15 +241,10 @@ impl Drop for Proxy {
     fn drop(&mut self) {
         let _ = self.signal(Signal::TERM);
         for child in &mut self.generations {
-            if let Ok(Some(pid)) = i32::try_from(child.id()).map(Pid::from_raw) {
-                let _ = kill_process(pid, Signal::TERM);
-            }
+            let _ = kill_process(Pid::from_child(child), Signal::TERM);
         }
-        let begun = Instant::now();
         for child in &mut self.generations {
-            while matches!(child.try_wait(), Ok(None)) && begun.elapsed() < PATIENCE {
-                thread::sleep(Duration::from_millis(5));
-            }
+            wait_until(|| !matches!(child.try_wait(), Ok(None)));
             let _ = child.kill();
             let _ = child.wait();
         }
