@@ -129,7 +129,11 @@ impl Proxy {
                 command("haproxy", ["-W".as_ref(), "-f".as_ref(), file.as_os_str()])
             }
             Product::Nginx => {
-                command("nginx", ["-p".as_ref(), folder, "-c".as_ref(), file.as_os_str()])
+                // It executes itself again by this name, without a search.
+                let mut command =
+                    command("sh", ["-c", "exec \"$(command -v nginx)\" \"$@\"", "nginx"]);
+                command.args(["-p".as_ref(), folder, "-c".as_ref(), file.as_os_str()]);
+                command
             }
             Product::Roadstead => {
                 let script = "exec 3<&0 0</dev/null; export LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=web; \
@@ -154,13 +158,13 @@ impl Proxy {
         Ok(())
     }
 
-    /// Returns the process for signals. nginx writes its id to a file, because another binary may have taken over.
+    /// Returns the process for signals. nginx runs in the background and writes its id to a file.
     fn process(&self) -> Option<Pid> {
         let written = fs::read_to_string(self.folder.join("nginx.pid")).ok();
         let written = written.and_then(|text| text.trim().parse().ok());
         let child = self.generations.last().map(Pid::from_child);
         match self.product {
-            Product::Nginx => written.and_then(Pid::from_raw).or(child),
+            Product::Nginx => written.and_then(Pid::from_raw),
             Product::Roadstead | Product::HaProxy => child,
         }
     }
@@ -194,7 +198,9 @@ impl Proxy {
             Product::Nginx => {
                 let before = self.process();
                 self.signal(Signal::USR2)?;
-                wait_until(|| self.process() != before);
+                if !wait_until(|| self.process().is_some_and(|now| Some(now) != before)) {
+                    return Err(Failure::new("no other nginx takes over"));
+                }
                 // After this time the workers of the new master serve.
                 thread::sleep(Duration::from_millis(100));
                 let before = before.ok_or_else(|| Failure::new("no process"))?;
