@@ -38,6 +38,18 @@ pub enum Mutant {
     NotReset,
     /// Connections of a server that sent bytes without a request are reused immediately.
     Trusting,
+    /// A change of a shared binding is applied although a newer one is known.
+    ArrivalOrder,
+    /// A daemon keeps its revisions although the bucket of shared bindings was wiped or restored.
+    EpochIgnored,
+    /// A daemon whose binding lost a conflict keeps it.
+    LoserKeeps,
+    /// The digest of shared bindings does not depend on their targets.
+    DigestWithoutTargets,
+    /// The expiry of a shared binding on the server removes a binding that is in use.
+    MarkerDeletes,
+    /// Shared bindings that the server no longer has are kept after a resync.
+    NoSweep,
 }
 
 impl Mutant {
@@ -61,6 +73,16 @@ impl Mutant {
     /// All defects in the supervision of programs that serve HTTP.
     pub const SPAWNED: &[Self] = &[Self::LastWords];
 
+    /// All defects in the bindings that several daemons share.
+    pub const CLUSTER: &[Self] = &[
+        Self::ArrivalOrder,
+        Self::EpochIgnored,
+        Self::LoserKeeps,
+        Self::DigestWithoutTargets,
+        Self::MarkerDeletes,
+        Self::NoSweep,
+    ];
+
     /// The name of the defect in `ROADSTEAD_PLANT`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -81,6 +103,12 @@ impl Mutant {
             Self::LostSlot => "lost-slot",
             Self::NotReset => "not-reset",
             Self::Trusting => "trusting",
+            Self::ArrivalOrder => "arrival-order",
+            Self::EpochIgnored => "epoch-ignored",
+            Self::LoserKeeps => "loser-keeps",
+            Self::DigestWithoutTargets => "digest-without-targets",
+            Self::MarkerDeletes => "marker-deletes",
+            Self::NoSweep => "no-sweep",
         }
     }
 }

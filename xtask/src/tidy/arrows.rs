@@ -10,6 +10,7 @@ block:
 fields: block
 exchange: block fields
 elastic:
+cluster: exchange fields
 route: fields
 event: block
 listeners:
