@@ -47,8 +47,8 @@
 //! # Catch-up and proof
 //!
 //! After a short gap the watch continues at the next revision. Otherwise a snapshot is read, and entries that were not
-//! seen in it are decided on: those last used here are written again; others are removed, unless the bucket was lost,
-//! in which case they are kept and written when they are used. [`Digest`] describes how daemons prove that their
+//! seen in it are decided on: those last used here are written again; others that the server had are removed. If the
+//! bucket was lost, they are kept instead, and written when they are used. [`Digest`] describes how daemons prove that their
 //! contents agree; a shard that differs is fetched again.
 
 mod counters;

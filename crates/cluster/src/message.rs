@@ -14,7 +14,8 @@
 //! | [`Event::Connected`] | after the stream's state and the key `_epoch` were read |
 //!
 //! The client must distinguish a deletion (header `KV-Operation`) from an expiry (header `Nats-Marker-Reason: MaxAge`).
-//! It must report `Disconnected`, and forget unsent writes, whenever the connection or the watch was interrupted; a
+//! A watch and a fetch deliver without gaps: if a message is missing, the end of the read must not be reported. The
+//! client must report `Disconnected`, and forget unsent writes, whenever the connection or the watch was interrupted; a
 //! write must never be sent again on another connection.
 
 use crate::digest::Digest;

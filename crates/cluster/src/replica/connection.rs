@@ -161,14 +161,14 @@ impl Replica {
         mark.due_ms = now_ms + jitter_ms;
         let known = mark.epoch.replace(epoch);
         let is_known = known.is_none_or(|known| known == epoch);
-        if is_known || mark.renewing == Some(epoch) || active(Mutant::EpochIgnored) {
-            if mark.renewing == Some(epoch) {
-                mark.renewing = None;
-            }
+        let is_ours = mark.renewing == Some(epoch);
+        if known != Some(epoch) {
+            mark.renewing = None;
+        }
+        if is_known || is_ours || active(Mutant::EpochIgnored) {
             self.take_digest(now_ms, change.revision);
             return;
         }
-        mark.renewing = None;
         self.counters.epochs += 1;
         self.snapshot(true);
     }

@@ -146,7 +146,8 @@ impl Replica {
         if is_undecided && !self.shards.is_seen(&entry) {
             let is_bound = self.is_bound(now_ms, &entry);
             let is_ours = entry.is_mine || entry.is(Flag::Dirty);
-            let is_kept = is_ours || self.stream.is_new_history || active(Mutant::NoSweep);
+            let is_lost = self.stream.is_new_history || !entry.is(Flag::Listed);
+            let is_kept = is_ours || is_lost || active(Mutant::NoSweep);
             let entry = self.table.at_mut(place);
             self.shards.unlist(entry);
             entry.revision = 0;

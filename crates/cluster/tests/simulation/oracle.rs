@@ -32,6 +32,10 @@ pub(crate) fn judge(world: &World) -> Vec<String> {
         if status.state != State::InSync || status.pending > 0 || status.in_flight > 1 {
             violations.push(format!("{number} is not in sync: {status:?}"));
         }
+        let epochs = daemon.replica.counters().epochs;
+        if epochs > 0 && !world.is_replaced && world.plan.settings.lifetime_ms > 100_000 {
+            violations.push(format!("{number} saw {epochs} new epochs of the same bucket"));
+        }
         if world.plan.is_small {
             continue;
         }

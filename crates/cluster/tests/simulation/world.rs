@@ -27,7 +27,7 @@ const SECRET: Secret = Secret(11, 12);
 #[derive(Debug)]
 enum Item {
     ToBucket { daemon: usize, connection: u32, generation: u32, command: Command },
-    ToDaemon { daemon: usize, connection: u32, event: Event },
+    ToDaemon { daemon: usize, connection: u32, order: Order, event: Event },
     Poll { daemon: usize },
     Connect { daemon: usize },
     Lost { daemon: usize, connection: u32 },
@@ -81,6 +81,8 @@ pub(crate) struct World {
     copies: Vec<Contents>,
     watchers: Vec<(usize, u32, cluster::OperationId)>,
     pub(crate) daemons: Vec<Daemon>,
+    /// The orders of messages that broke off with their connection.
+    broken: BTreeSet<(usize, u32, Order)>,
     /// All targets that each client was ever bound to.
     bound: BTreeMap<Key, BTreeSet<Target>>,
     /// Clients with a message that was damaged on its way.
@@ -116,6 +118,7 @@ impl World {
             watchers: Vec::new(),
             daemons: daemons.collect(),
             chance,
+            broken: BTreeSet::new(),
             bound: BTreeMap::new(),
             damaged: BTreeSet::new(),
             unbound: BTreeSet::new(),
@@ -189,10 +192,8 @@ impl World {
                     self.serve(daemon, connection, command);
                 }
             }
-            Item::ToDaemon { daemon, connection, event } => {
-                let is_late = self.daemons[daemon].connection != Some(connection);
-                let is_connect = matches!(event, Event::Connected { .. });
-                if !is_late || !is_connect && self.chance.in_1000(300) {
+            Item::ToDaemon { daemon, connection, order, event } => {
+                if self.arrives(daemon, connection, order, &event) {
                     self.deliver(daemon, event);
                 }
             }
@@ -268,9 +269,24 @@ impl World {
         if !matches!(event, Event::Connected { .. }) && self.chance.in_1000(30) {
             let again = at + self.chance.between(1, 1000);
             let event = event.clone();
-            self.schedule(again, Item::ToDaemon { daemon, connection, event });
+            self.schedule(again, Item::ToDaemon { daemon, connection, order, event });
         }
-        self.schedule(at, Item::ToDaemon { daemon, connection, event });
+        self.schedule(at, Item::ToDaemon { daemon, connection, order, event });
+    }
+
+    /// Whether a message arrives, perhaps after its connection broke. What breaks off has no gaps: of messages that are
+    /// in order, none arrives after one that did not.
+    fn arrives(&mut self, daemon: usize, connection: u32, order: Order, event: &Event) -> bool {
+        if self.daemons[daemon].connection == Some(connection) {
+            return true;
+        }
+        let is_connect = matches!(event, Event::Connected { .. });
+        let is_lost = is_connect || !self.chance.in_1000(500);
+        let broken = (daemon, connection, order);
+        if is_lost {
+            self.broken.insert(broken);
+        }
+        !self.broken.contains(&broken)
     }
 
     fn deliver(&mut self, daemon: usize, event: Event) {
@@ -378,6 +394,7 @@ impl World {
         if let (Subject::Client(key), ChangeKind::Put(Value::Binding { target, origin })) =
             (change.subject, change.kind)
             && !self.is_quiet()
+            && !self.plan.is_small
             && self.now + 5000 > self.plan.faults_ms
             && !self.damaged.contains(&key)
             && self.chance.in_1000(60)
