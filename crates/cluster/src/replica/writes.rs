@@ -70,7 +70,7 @@ impl Replica {
             return None;
         }
         let entry = self.table.at_mut(place);
-        if !is_bound && !(is_dirty && is_deletion) {
+        if !(is_bound || is_dirty && is_deletion) {
             // It expired while it waited.
             entry.target = entry.shared;
             entry.set(Flag::Dirty, false);

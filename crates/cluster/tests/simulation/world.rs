@@ -580,7 +580,8 @@ impl World {
     /// Unbinds a client while another daemon is away. Sometimes the marker is gone when it returns.
     fn unbind(&mut self) {
         let key = client(CLIENTS + self.chance.below(UNBOUND));
-        if self.daemons[0].is_paused || self.unbound.contains(&key) {
+        let is_bound = self.daemons[0].replica.peek(self.clock(0), &key).is_some();
+        if self.daemons[0].is_paused || self.unbound.contains(&key) || !is_bound {
             return;
         }
         if self.chance.in_1000(700) {
