@@ -9,8 +9,8 @@ use std::hash::Hasher;
 use exchange::mutant::{Mutant, active};
 use siphasher::sip::SipHasher13;
 
+use crate::identity::{Epoch, Origin, Target};
 use crate::key::{Key, Secret};
-use crate::message::{Epoch, Origin, Target};
 use crate::shard_set::ShardSet;
 
 /// The number of shards.

@@ -54,11 +54,15 @@
 mod counters;
 mod digest;
 mod flights;
+mod identity;
 mod key;
 mod message;
 mod pending;
+mod proofs;
 mod random;
 mod rate;
+mod read;
+mod repairs;
 mod replica;
 mod settings;
 mod shard_set;
@@ -74,6 +78,7 @@ pub use key::{Key, Secret};
 pub use message::{
     Change, ChangeKind, Command, Epoch, Event, OperationId, Origin, Subject, Target, Value,
 };
-pub use replica::{Proof, Replica, Status};
+pub use proofs::Proof;
+pub use replica::{Replica, Status};
 pub use settings::Settings;
 pub use state::State;

@@ -19,24 +19,8 @@
 //! write must never be sent again on another connection.
 
 use crate::digest::Digest;
+pub use crate::identity::{Epoch, OperationId, Origin, Target};
 use crate::key::Key;
-
-/// The target that a client is bound to: a hash of the server's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Target(pub u64);
-
-/// The daemon that wrote a value. Each daemon has its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Origin(pub u64);
-
-/// The identity of the contents of a bucket. It changes when the bucket was wiped or restored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Epoch(pub u128);
-
-/// Names an operation that the replica started. Answers carry it. Answers to an operation of an earlier connection are
-/// ignored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct OperationId(pub u64);
 
 /// A key of the bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

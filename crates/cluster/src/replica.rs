@@ -15,16 +15,15 @@ use crate::flights::Flights;
 use crate::key::Secret;
 use crate::message::{Command, Epoch, Event, OperationId, Origin, Target};
 use crate::pending::Pending;
+use crate::proofs::{Proof, Proofs};
 use crate::random::Random;
 use crate::rate::Rate;
+use crate::repairs::Repairs;
 use crate::settings::Settings;
 use crate::shards::{Shards, listed};
 use crate::state::State;
 use crate::stream::Stream;
 use crate::table::{Entry, Flag, Table};
-pub use proof::Proof;
-use proof::Proofs;
-use repair::Repairs;
 
 /// One shared table at one daemon: it answers requests, takes [`Event`]s and returns [`Command`]s.
 ///

@@ -5,20 +5,8 @@ use exchange::mutant::{Mutant, active};
 use super::Replica;
 use crate::key::Key;
 use crate::message::{Change, ChangeKind, OperationId, Origin, Subject, Target, Value};
+use crate::read::Read;
 use crate::table::{Entry, Flag};
-
-/// Which read delivered a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Read {
-    /// The watch, live.
-    Live,
-    /// The watch, before it had caught up: the age of the value is unknown.
-    CatchUp,
-    /// A fetch of a shard.
-    Fetch,
-    /// The read of a key after a lost race.
-    Get,
-}
 
 impl Replica {
     pub(super) fn changed(&mut self, now_ms: u64, operation: OperationId, change: Change) {

@@ -4,69 +4,12 @@ use exchange::mutant::{Mutant, active};
 
 use super::Replica;
 use crate::message::{Command, OperationId};
-use crate::shard_set::ShardSet;
+use crate::repairs::Fetch;
 use crate::state::State;
 use crate::table::Flag;
 
 /// The number of places that one step of a walk examines.
 const STEP: u32 = 1024;
-
-#[derive(Debug, Default)]
-pub(super) struct Repairs {
-    fetch: Option<Fetch>,
-    /// Shards to fetch.
-    wanted: ShardSet,
-    /// The next place of the walk.
-    walk: Option<u32>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Fetch {
-    operation: OperationId,
-    shard: u8,
-    sent_ms: u64,
-}
-
-impl Repairs {
-    pub(super) fn is_fetch(&self, operation: OperationId) -> bool {
-        self.fetch.is_some_and(|fetch| fetch.operation == operation)
-    }
-
-    pub(super) fn is_fetching(&self, shard: u8) -> bool {
-        self.fetch.is_some_and(|fetch| fetch.shard == shard)
-    }
-
-    pub(super) fn fetch_sent_ms(&self) -> Option<u64> {
-        self.fetch.map(|fetch| fetch.sent_ms)
-    }
-
-    pub(super) const fn is_wanted(&self, shard: u8) -> bool {
-        self.wanted.contains(shard)
-    }
-
-    pub(super) fn want(&mut self, shards: &ShardSet) {
-        self.wanted = self.wanted.union(shards);
-    }
-
-    pub(super) fn wants_none(&self) -> bool {
-        self.wanted.is_empty() && self.fetch.is_none()
-    }
-
-    pub(super) const fn start_walk(&mut self) {
-        self.walk = Some(0);
-    }
-
-    /// The connection ended. The shard must be fetched again.
-    pub(super) fn interrupt(&mut self) {
-        if let Some(fetch) = self.fetch.take() {
-            self.wanted.insert(fetch.shard);
-        }
-    }
-
-    pub(super) fn clear(&mut self) {
-        *self = Self::default();
-    }
-}
 
 impl Replica {
     /// Does the next step of the walk, and starts the next fetch.

@@ -4,9 +4,8 @@ use super::Replica;
 use crate::flights::{Flight, Stage};
 use crate::key::Key;
 use crate::message::{Change, Command, OperationId, Subject, Value};
+use crate::read::Read;
 use crate::table::Flag;
-
-use super::remote::Read;
 
 /// The maximum number of operations in flight, as a multiple of the maximum of unacknowledged writes.
 const FLIGHTS_FACTOR: usize = 4;

@@ -9,6 +9,8 @@
 //! | `marker-deletes` | the binding of a client that is active at a daemon is not lost |
 //! | `no-sweep` | a deletion during a gap takes effect |
 
+#![expect(clippy::disallowed_types, reason = "a mutant needs its own process")]
+
 use std::process::Command;
 
 use exchange::mutant::Mutant;
