@@ -48,8 +48,8 @@ impl<'a> Context<'a> {
         self.state.clock.now()
     }
 
-    /// Returns the latest time until which everything that had occurred was delivered. Whoever concludes something from
-    /// silence must compare with this time: at [`now`](Self::now), output that was written earlier may wait in the
+    /// Returns the latest time until which everything that had occurred was delivered. A conclusion
+    /// from silence must use this time: at [`now`](Self::now), output that was written earlier may wait in the
     /// kernel, because many streams are ready at once or the process was stopped. Deadlines and timers fire by this
     /// time.
     #[must_use]

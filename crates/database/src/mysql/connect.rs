@@ -7,7 +7,6 @@ use std::sync::Arc;
 use mysql_async::SslOpts;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, Opts, OptsBuilder};
-use sql::PlainWrite;
 
 use super::driver::MysqlDriver;
 use super::fault::{refused, unless_for_now};
@@ -86,7 +85,8 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseEr
     let engines = engines::check(&mut connection, name, job).await?;
     let is_atomic = engines.doubts.is_empty();
     if let Action::Statement(sql) = &job.action {
-        doubts.extend(unchecked(sql, &driver.names));
+        let is_reserved = |name: &str| source::reserved(name).is_some();
+        doubts.extend(sql::unchecked(sql, &driver.names, is_reserved));
     }
     doubts.extend(engines.doubts);
     doubts.extend(key.doubts);
@@ -118,35 +118,6 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseEr
         request_max,
         locks,
         unfit,
-    })
-}
-
-/// The server does not report which column a parameter is for.
-const UNCHECKED: &str = "`statement`: its values are not compared with the types of the columns, which may round or cut \
-    them; write it as `insert into t (a, b) values (:a, :b)` or `update t set a = :a`";
-
-/// Returns what to say of values of this statement that are not compared with the types of columns.
-fn unchecked(sql: &str, names: &[String]) -> Option<String> {
-    let Some(write) = PlainWrite::of(sql, sql::Dialect::Question) else {
-        let is_delete = sql::check_verb(sql, &["delete"]).is_ok();
-        return (!names.is_empty() && !is_delete).then(|| UNCHECKED.to_owned());
-    };
-    if sql::check_verb(sql, &["insert", "replace"]).is_err() {
-        // The other parameters of an `update` are usually in its `where`.
-        return None;
-    }
-    let is_alone = |name: &&String| write.given.iter().any(|given| given.name == **name);
-    let within: Vec<_> = names
-        .iter()
-        .filter(|name| !is_alone(name) && source::reserved(name).is_none())
-        .map(|name| format!("`:{name}`"))
-        .collect();
-    (!within.is_empty()).then(|| {
-        format!(
-            "`statement`: the value of {} is not compared with the type of a column, which may round or cut it; \
-             write the parameter alone as the value of a column",
-            within.join(", ")
-        )
     })
 }
 

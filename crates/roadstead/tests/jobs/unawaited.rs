@@ -4,7 +4,6 @@
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::client::Client;
@@ -113,7 +112,8 @@ fn takes_back(daemon: &Daemon, client: &mut Client, id: u32) {
     let has_it = || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 1;
     until("the program has it, or has had its time", || has_it() || deaths(daemon) > 0);
     // Silence counts only while requests are in flight.
-    thread::sleep(Duration::from_millis(100));
+    let begun = Instant::now();
+    until("a moment passes", || begun.elapsed() > Duration::from_millis(100));
     client.send(format!(
         "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":{id}}}}}\n"
     ));
