@@ -59,7 +59,6 @@ mod key;
 mod message;
 mod pending;
 mod proofs;
-mod random;
 mod rate;
 mod read;
 mod repairs;

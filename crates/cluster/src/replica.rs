@@ -16,7 +16,6 @@ use crate::key::Secret;
 use crate::message::{Command, Epoch, Event, OperationId, Origin, Target};
 use crate::pending::Pending;
 use crate::proofs::{Proof, Proofs};
-use crate::random::Random;
 use crate::rate::Rate;
 use crate::repairs::Repairs;
 use crate::settings::Settings;
@@ -24,6 +23,7 @@ use crate::shards::{Shards, listed};
 use crate::state::State;
 use crate::stream::Stream;
 use crate::table::{Entry, Flag, Table};
+use exchange::Random;
 
 /// One shared table at one daemon: it answers requests, takes [`Event`]s and returns [`Command`]s.
 ///
@@ -84,6 +84,10 @@ impl Source {
     const fn operation(&mut self) -> OperationId {
         self.last += 1;
         OperationId(self.last)
+    }
+
+    fn epoch(&mut self) -> Epoch {
+        Epoch(u128::from(self.random.draw()) << 64 | u128::from(self.random.draw()))
     }
 }
 

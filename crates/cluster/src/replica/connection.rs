@@ -109,7 +109,7 @@ impl Replica {
 
     /// Writes a new epoch, so that every daemon learns of the change.
     fn renew_epoch(&mut self, now_ms: u64) {
-        let epoch = Epoch(self.source.random.epoch());
+        let epoch = self.source.epoch();
         let epoch = *self.stream.mark.renewing.get_or_insert(epoch);
         self.write_epoch(now_ms, epoch);
     }
@@ -144,7 +144,7 @@ impl Replica {
     /// The time to the next mark: daemons choose different ones, so that one of them writes it.
     fn jitter_ms(&mut self) -> u64 {
         let mark_ms = self.settings.mark_ms;
-        mark_ms + self.source.random.next() % (mark_ms / 2 + 1)
+        mark_ms + self.source.random.draw() % (mark_ms / 2 + 1)
     }
 
     /// The watch delivered a change of the key `_epoch`.

@@ -1,19 +1,17 @@
-//! The random numbers of a world: they follow from its seed (splitmix64).
+//! The random numbers of a world: they follow from its seed.
+
+use exchange::Random;
 
 #[derive(Debug)]
-pub(crate) struct Chance(u64);
+pub(crate) struct Chance(Random);
 
 impl Chance {
     pub(crate) const fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(Random::new(seed))
     }
 
     pub(crate) const fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.draw()
     }
 
     /// A number from `first` to `last`, both inclusive.
