@@ -7,7 +7,7 @@
 //! | `CLUSTER_FIRST` | stop at the first world with a violation |
 //! | `ROADSTEAD_PLANT` | a mutant |
 #![allow(clippy::unwrap_used, reason = "a test")]
-#![allow(clippy::disallowed_methods, reason = "what to run is told by the environment")]
+#![allow(clippy::disallowed_methods, reason = "the environment selects the worlds")]
 
 mod bucket;
 mod chance;
