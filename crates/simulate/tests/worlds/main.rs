@@ -12,7 +12,7 @@
 //! | `SIMULATE_TRANSCRIPTS` | `write`: the current transcripts become the recorded ones |
 //! | `SIMULATE_FIRST` | stop at the first world with a violation |
 #![allow(clippy::unwrap_used, reason = "a test")]
-#![allow(clippy::disallowed_methods, reason = "what to run is told by the environment")]
+#![allow(clippy::disallowed_methods, reason = "the environment selects the worlds")]
 
 mod plants;
 mod transcripts;
