@@ -84,7 +84,7 @@ impl fmt::Display for BuildError {
             Self::Route { listener, place: _, why } => write!(f, "listener `{listener}`: {why}"),
             Self::Servers(pool) => {
                 let most = crate::shared_upstreams::PLACES_MAX;
-                write!(f, "pool `{pool}` has had {most} servers: restart the daemon for shard_link")
+                write!(f, "pool `{pool}` has had {most} servers: restart the daemon to use more")
             }
             Self::Name { pool, name, why } => {
                 write!(f, "pool `{pool}`: `{name}` cannot be looked up: {why}")

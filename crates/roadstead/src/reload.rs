@@ -44,7 +44,7 @@ impl Reloader {
         let told = self.take_over(&mut serving);
         match &told {
             Ok(text) => tracing::info!("{text}"),
-            Err(text) => tracing::error!("the settings were not taken over:\n{text}"),
+            Err(text) => tracing::error!("the configuration was not reloaded:\n{text}"),
         }
         told
     }

@@ -1,5 +1,6 @@
 //! Fallback, passive health checks, and queries and commands of an operator.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -111,20 +112,20 @@ impl Engine {
             Order::Weight(worker, weight) => {
                 let done = match weight {
                     Some(weight) => format!("has the weight {weight}"),
-                    None => "has the weight of its settings".to_owned(),
+                    None => "has its configured weight".to_owned(),
                 };
                 (worker, Control::Weight(*weight), done)
             }
             Order::Disable(worker) => {
-                (worker, Control::AdminState(AdminState::Disabled), "gets nothing".to_owned())
+                (worker, Control::AdminState(AdminState::Disabled), "is disabled".to_owned())
             }
             Order::Enable(worker) => {
-                (worker, Control::AdminState(AdminState::Enabled), "serves".to_owned())
+                (worker, Control::AdminState(AdminState::Enabled), "is enabled".to_owned())
             }
             Order::Drain(worker) => (
                 worker,
                 Control::AdminState(AdminState::Drained),
-                "keeps its clients only".to_owned(),
+                "is drained: it serves only clients that are bound to it".to_owned(),
             ),
         };
         // The log, `/status` and `ROADSTEAD_WORKER` prefix the name with that of the pool.
@@ -142,8 +143,18 @@ impl Engine {
             ));
         }
         served.dirty = true;
-        tracing::warn!("worker {worker} of pool {pool} {done}");
-        OrderResult::Done(format!("worker {worker} of pool {pool} {done}"))
+        let mut done = format!("worker {worker} of pool {pool} {done}");
+        let is_meant = |view: &pool::WorkerView<'_>| match view.name {
+            Some(name) => name == worker || short == Some(name),
+            None => [Some(worker.as_str()), short].contains(&Some(view.index.to_string().as_str())),
+        };
+        if matches!(order, Order::Enable(_))
+            && let Some(out) = served.pool.workers().find(is_meant).and_then(|view| view.out)
+        {
+            let _ = write!(done, "; it still receives no new requests: {out}");
+        }
+        tracing::warn!("{done}");
+        OrderResult::Done(done)
     }
 
     /// The decisions about a request, by pool.
@@ -201,7 +212,7 @@ impl Engine {
             .collect();
         let free = if free.is_empty() { "nobody".to_owned() } else { free.join(" ") };
         let mut text = format!(
-            "{ago:.3?} ago {what}; waited {:.3?}, {} shard_link waited; schedule {}, {} candidates{}, free: {free}",
+            "{ago:.3?} ago {what}; waited {:.3?}, {} others waited; schedule {}, {} candidates{}, free: {free}",
             decision.waited(),
             decision.queued,
             decision.schedule.as_str(),

@@ -331,7 +331,7 @@ impl<P: Queueable> Pool<P> {
     pub(super) fn out_reason(&self, place: u32) -> Option<&'static str> {
         let record = self.worker_table.at(place);
         if self.workers.is_vacant(place) {
-            return Some("not running");
+            return Some(if record.is_declared() { "not running" } else { "no longer declared" });
         }
         match self.workers.at(place).state {
             State::Starting => return Some("starting"),
