@@ -28,7 +28,8 @@ impl fmt::Display for BindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address { listener, address, error } => {
-                write!(f, "listener `{listener}` cannot listen on {address}: {error}")
+                write!(f, "listener `{listener}` cannot listen on {address}: {error}")?;
+                hint(f, error)
             }
             Self::Inherited(error) => write!(f, "what was handed over cannot be taken: {error}"),
         }
@@ -36,6 +37,14 @@ impl fmt::Display for BindError {
 }
 
 impl std::error::Error for BindError {}
+
+/// Says how to find the process that listens on an address already.
+pub(crate) fn hint(f: &mut fmt::Formatter<'_>, error: &io::Error) -> fmt::Result {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => f.write_str("; `ss -lntp` shows the process that uses it"),
+        _ => Ok(()),
+    }
+}
 
 /// Returns the random seed of a daemon. It must not be guessable, because the keys of all hash tables and all random
 /// choices are derived from the seed.

@@ -28,7 +28,7 @@ use crate::handler_registry::Handlers;
 use crate::memory::memory_max;
 use crate::reload::Reloader;
 use crate::shards::{self, Common, EventLoops, ShardThreads, ShardsError};
-use crate::{descriptors, error_log, exposure};
+use crate::{binding, descriptors, error_log, exposure};
 
 /// Why the daemon could not start or continue.
 #[derive(Debug)]
@@ -63,7 +63,11 @@ impl std::fmt::Display for DaemonError {
             Self::Bind(error) => error.fmt(f),
             #[cfg(feature = "admin")]
             Self::Admin { address, error } => {
-                write!(f, "the admin address {address} cannot be served: {error}")
+                write!(f, "the admin address {address} cannot be served: {error}")?;
+                match error {
+                    control::AdminError::System(error) => binding::hint(f, error),
+                    _ => Ok(()),
+                }
             }
             Self::AdminOption(message) | Self::User(message) => f.write_str(message),
             Self::AccessLog(error) => write!(f, "the access log cannot be opened: {error}"),
