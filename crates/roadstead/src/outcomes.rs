@@ -50,8 +50,9 @@ fn json_rpc_code(cause: Cause) -> String {
     }
 }
 
-const EXAMPLE: &str = "\n`left` endings are only counted: nobody is there to read them, and 499 stands in the access log alone.\n\n\
-    Of programs, `down` takes five in a row that failed to start. A program that ends after it was given a request, or is killed\n\
+const EXAMPLE: &str = "\nA request that was answered has the cause `ok` in metrics and in the access log, also if the answer is an HTTP error status or an error of the program.\n\n\
+    A request that ended as `left` is only counted, because no client receives a reply; 499 is written to the access log only.\n\n\
+    `down` also means that every healthy worker is disabled, drained or has the weight 0. A program pool is down after five failed starts in a row. A program that ends after it was given a request, or is killed\n\
     for what it did with one, has started: its requests end as `died`, `reply`, `garbled` or `deadline` ([rule](guides/programs.md#what-happens-when-a-program-fails)).\n\
     A database that cannot be reached does not make its pool `down`: requests wait in the queue, and end as `waited` after `queue.timeout`.\n\n\
     Over HTTP the body of the answer is `CODE: ` and its meaning, or what was wrong with the record or row, and `Retry-After: 1` goes with 429 and 503. Other bodies:\n\n\
@@ -62,7 +63,7 @@ const EXAMPLE: &str = "\n`left` endings are only counted: nobody is there to rea
     - 405 (with `Allow`), 404, 400 and 415 that a pool of databases answers before a request becomes a record have a sentence without a code; their cause is `record`.\n\n\
     A row that ends as `row`, `record`, `ignored` or `norow` in a pool with a table of [`dead_letter_table`](guides/databases.md#what-counts-as-stored) is kept there as a dead letter. If its client sends it again and it is then stored, and the operator runs\n\
     `ctl dead retry` as well, the row is there twice, unless a `key` prevents that: let either the clients or the operator repeat such rows.\n\n\
-    What was too long or too slow in a reply that has begun ends its connection.\n\n\
+    If a limit of size or time is exceeded after a reply has begun, its connection is closed.\n\n\
     The reply to a query begins when it is whole or larger than 1 MiB. Up to there, more than `rows_max` or `reply_max`, and any other error, is the answer of this table.\n\
     Behind that a reply is cut off where it breaks a limit: HTTP closes the connection before the end of the body (in HTTP/1.0 by a reset), so that no client takes it for whole; in\n\
     lines and frames `!failed rows …` stands in place of the `\\.` that ends the rows.\n\n\

@@ -108,8 +108,8 @@ fn kind_page(page: &mut String, kind: &KindTable, options: &'static [Opt]) {
             "`{short}` and the other options except `max_concurrent` may also be written in `[pool.NAME]`."
         ),
         false => format!(
-            "The short form is `{short}` in `[pool.NAME]` in place of `{main}`; the other options then stand in \
-             `[pool.NAME]` too."
+            "In the short form, `{short}` in `[pool.NAME]` replaces `{main}`, and all other options of this table are \
+             written in `[pool.NAME]` too."
         ),
     };
     page.push_str(&format!(

@@ -149,7 +149,7 @@ words! {
         Safe = "safe",
         /// Also PUT and DELETE, which have the same effect when they are repeated.
         Methods = "methods",
-        /// Every request, with any method, and all requests to programs on pipes.
+        /// Every request, with any method. Only this repeats requests to programs on pipes, also behind HTTP.
         All = "all",
     }
 }

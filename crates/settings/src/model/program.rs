@@ -158,7 +158,7 @@ options! {
         group: Option<String> as name;
         /// Whether the program is prevented from gaining privileges by executing files (set-user-id files).
         no_new_privs: bool as switch = "false";
-        /// Resource limits of one process of the program. Without an option, the limit of the daemon applies.
+        /// Resource limits of one process of the program. An option that is not set leaves the limit of the daemon.
         limits: Limits as table = inner;
         /// Processors on which the program runs: `any`, `near` (the processor of the event loop, to which the loop is
         /// then pinned), `spread` (each program on another processor), or a list.
@@ -179,8 +179,8 @@ options! {
         files: Option<u64> as count(3, 1_000_000);
         /// Maximum number of processes and threads of its user, on the whole machine. It does not apply to root.
         processes: Option<u64> as count(1, 4_000_000);
-        /// Maximum number of bytes of memory that it writes to. With a control group that counts memory, the limit
-        /// applies to all its processes together.
+        /// Maximum number of bytes of memory that each process may allocate for data (RLIMIT_DATA), used or not. With a
+        /// control group that counts memory: maximum memory in use of all its processes together.
         memory: Option<u64> as size(1, 512 * GIB);
         /// Maximum number of bytes of address space. Node, Go and Java reserve far more than they use.
         address_space: Option<u64> as size(1, 512 * GIB);
