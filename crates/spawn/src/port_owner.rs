@@ -113,8 +113,7 @@ fn runs_as(pid: u32, user: u32) -> bool {
 
 /// Returns the real, effective, saved and file system user ids of a process.
 fn users(pid: i32) -> Option<Vec<u32>> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let numbers = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    let numbers = crate::process::status(pid, "Uid")?;
     numbers.split_ascii_whitespace().map(|number| number.parse().ok()).collect()
 }
 

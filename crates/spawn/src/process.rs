@@ -2,46 +2,52 @@
 
 use std::fs;
 
-/// The fields of `/proc/PID/stat` that are used.
-#[derive(Debug, Eq, PartialEq)]
-pub(crate) struct Process {
-    pub(crate) pid: i32,
-    parent: i32,
-    pub(crate) session: i32,
-    /// Start time in clock ticks since boot (10 ms each).
-    pub(crate) started: u64,
+/// Returns the time when a process started, in clock ticks since boot (10 ms each).
+pub(crate) fn started(pid: i32) -> Option<u64> {
+    started_in(&fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
-impl Process {
-    pub(crate) fn of(pid: i32) -> Option<Self> {
-        Self::parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
-    }
+/// Returns the start time in `/proc/PID/stat`. The name, which is the second field, is in parentheses and may contain
+/// any byte except NUL, so only the text after the last closing parenthesis is split (proc_pid_stat(5)).
+fn started_in(stat: &[u8]) -> Option<u64> {
+    let end = stat.iter().rposition(|&byte| byte == b')')?;
+    std::str::from_utf8(&stat[end + 1..]).ok()?.split_ascii_whitespace().nth(19)?.parse().ok()
+}
 
-    /// Parses `/proc/PID/stat`. The name, which is the second field, is in parentheses and may contain any character,
-    /// so only the text after the last closing parenthesis is split (proc_pid_stat(5)).
-    fn parse(pid: i32, stat: &str) -> Option<Self> {
-        let (_, tail) = stat.rsplit_once(')')?;
-        let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
-        Some(Self {
-            pid,
-            parent: fields.get(1)?.parse().ok()?,
-            session: fields.get(3)?.parse().ok()?,
-            started: fields.get(19)?.parse().ok()?,
-        })
-    }
+/// Returns a line of `/proc/PID/status` without its name. The name of the process, in another line of this file, may
+/// contain any byte except NUL; the kernel escapes line ends in it.
+pub(crate) fn status(pid: i32, line: &str) -> Option<String> {
+    status_in(&fs::read(format!("/proc/{pid}/status")).ok()?, line)
+}
+
+fn status_in(status: &[u8], line: &str) -> Option<String> {
+    let of_line =
+        |it: &[u8]| it.strip_prefix(line.as_bytes())?.strip_prefix(b":").map(<[u8]>::to_vec);
+    let found = status.split(|&byte| byte == b'\n').find_map(of_line)?;
+    Some(String::from_utf8(found).ok()?.trim().to_owned())
+}
+
+fn parent(pid: i32) -> Option<i32> {
+    status(pid, "PPid")?.parse().ok()
+}
+
+/// Returns the session of a process, also after it has ended, until it is reaped.
+pub(crate) fn session(pid: i32) -> Option<i32> {
+    let session = rustix::process::getsid(Some(rustix::process::Pid::from_raw(pid)?)).ok()?;
+    Some(session.as_raw_nonzero().get())
 }
 
 /// Whether a process can fork: none of its threads has ended, is stopped, or waits in the kernel for an event that no
 /// signal interrupts. An unreadable process has ended.
 pub(crate) fn is_active(pid: i32) -> bool {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
-    let stats = threads.flatten().filter_map(|it| fs::read_to_string(it.path().join("stat")).ok());
-    stats.filter_map(|stat| state(&stat)).any(|state| !"TtZXxD".contains(state))
+    let statuses = threads.flatten().filter_map(|it| fs::read(it.path().join("status")).ok());
+    statuses.filter_map(|status| state(&status)).any(|state| !"TtZXxD".contains(state))
 }
 
-/// Returns the state in `/proc/PID/stat` (proc_pid_stat(5)).
-fn state(stat: &str) -> Option<char> {
-    stat.rsplit_once(')')?.1.trim_start().chars().next()
+/// Returns the state in `/proc/PID/status` (proc_pid_status(5)).
+fn state(status: &[u8]) -> Option<char> {
+    status_in(status, "State")?.chars().next()
 }
 
 pub(crate) fn own() -> i32 {
@@ -71,9 +77,7 @@ fn children_by_search(of: i32) -> Vec<i32> {
     let Ok(all) = fs::read_dir("/proc") else { return Vec::new() };
     all.flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter_map(Process::of)
-        .filter(|process| process.parent == of)
-        .map(|process| process.pid)
+        .filter(|&pid| parent(pid) == Some(of))
         .collect()
 }
 
@@ -94,15 +98,21 @@ mod tests {
 
     #[test]
     fn a_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
-        let stat = "7 (a) b (c) S 3 7 5 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 9876 1 2";
-        let process = Process::parse(7, stat).unwrap();
-        assert_eq!(process, Process { pid: 7, parent: 3, session: 5, started: 9876 });
-        assert_eq!(Process::parse(7, "7 (cut) S 3"), None);
+        let stat = b"7 (a) R 1 1 1 (\xff) S 3 7 5 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 9876 1 2";
+        assert_eq!(started_in(stat), Some(9876));
+        assert_eq!(started_in(b"7 (cut) S 3"), None);
+    }
+
+    #[test]
+    fn a_name_that_is_not_text_hides_no_line_of_the_status() {
+        let status = b"Name:\t\xffPPid:\t1\\nPPid:\t2\nState:\tT (stopped)\nPPid:\t4\nUid:\t1\t2\n";
+        assert_eq!(status_in(status, "PPid").as_deref(), Some("4"));
+        assert_eq!(status_in(status, "Uid").as_deref(), Some("1\t2"));
+        assert_eq!((status_in(status, "Pid"), state(status)), (None, Some('T')));
     }
 
     #[test]
     fn a_stopped_process_is_not_active_and_a_running_one_is() {
-        assert_eq!(state("7 (a) T (c) S 3 7 5"), Some('S'));
         let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         let pid = child.id().cast_signed();
         assert!(is_active(pid) && is_active(own()));
@@ -118,12 +128,16 @@ mod tests {
 
     #[test]
     fn both_ways_to_find_children_agree() {
-        let mut child = std::process::Command::new("cat")
+        // Its name is not text.
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "printf 'a) R 1\\377' > /proc/$$/comm; echo; read a"])
             .stdin(std::process::Stdio::piped())
-            .stdout(std::process::Stdio::null())
+            .stdout(std::process::Stdio::piped())
             .spawn()
             .unwrap();
         let pid = child.id().cast_signed();
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+        assert!(started(pid).is_some() && is_active(pid) && session(pid) == session(own()));
         assert!(children(own()).contains(&pid));
         assert!(children_by_search(own()).contains(&pid));
         assert!(descendants(own()).contains(&pid));

@@ -20,7 +20,7 @@ use rustix::process::{Pid, Signal};
 
 use super::child::START_MARK;
 use super::program::Program;
-use crate::process::{Process, children, descendants, is_active, own};
+use crate::process::{children, descendants, is_active, own, session, started};
 
 /// The maximum time until all processes of a family are stopped. Those that are not stopped by then, for example because
 /// they may not be signalled, are killed like the others, and the callers repeat the call.
@@ -98,11 +98,13 @@ fn session_and_group(pid: i32) -> Option<(i32, i32)> {
 /// since, so their ids are not reused yet.
 pub(super) fn kill_strays(programs: &HashMap<i32, Program>, ended: &[i32]) {
     let orphans = children(own()).into_iter().filter(|pid| !programs.contains_key(pid));
-    let is_stray = |orphan: &Process| {
-        ended.contains(&orphan.session) || is_stray(orphan, mark(orphan.pid).as_deref(), programs)
+    let is_stray = |&orphan: &i32| {
+        session(orphan).is_some_and(|session| {
+            ended.contains(&session)
+                || !programs.contains_key(&session) && is_stray(orphan, programs)
+        })
     };
-    let strays: Vec<i32> =
-        orphans.filter_map(Process::of).filter(is_stray).map(|orphan| orphan.pid).collect();
+    let strays: Vec<i32> = orphans.filter(is_stray).collect();
     if strays.is_empty() {
         return;
     }
@@ -115,17 +117,13 @@ pub(super) fn kill_strays(programs: &HashMap<i32, Program>, ended: &[i32]) {
     strays.iter().for_each(|&pid| signal_group(pid, Signal::KILL));
 }
 
-fn is_stray(orphan: &Process, mark: Option<&str>, programs: &HashMap<i32, Program>) -> bool {
-    if programs.contains_key(&orphan.session) {
-        return false;
-    }
+fn is_stray(orphan: i32, programs: &HashMap<i32, Program>) -> bool {
     let supervisor = format!("{}.", own());
-    match mark.filter(|mark| mark.starts_with(&supervisor)) {
+    match mark(orphan).filter(|mark| mark.starts_with(&supervisor)) {
         Some(mark) => !programs.values().any(|program| program.mark == mark),
-        None => !programs
-            .keys()
-            .filter_map(|&pid| Process::of(pid))
-            .any(|program| program.started <= orphan.started),
+        None => started(orphan).is_some_and(|orphan| {
+            !programs.keys().filter_map(|&pid| started(pid)).any(|program| program <= orphan)
+        }),
     }
 }
 

@@ -44,7 +44,8 @@ fn processes_of(user: &str) -> Vec<i32> {
     let all = fs::read_dir("/proc").unwrap().flatten();
     let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     pids.filter(|pid| {
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let status = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
+        let status = String::from_utf8_lossy(&status);
         status.contains(&format!("Uid:\t{user}\t")) && !status.contains("State:\tZ")
     })
     .collect()

@@ -9,6 +9,7 @@ pub(crate) const ALL: &[crate::Test] = &[
     ("strays::one_caught_in_the_middle_of_executing_ends_too", executing),
     ("strays::an_orphan_of_a_running_program_is_left_alone", of_the_living),
     ("strays::one_without_marks_ends_once_no_older_program_runs", unmarked),
+    ("strays::an_orphan_whose_name_is_not_text_ends_with_its_program", named),
     ("strays::a_family_that_escaped_ends_to_the_last", family),
 ];
 
@@ -140,4 +141,22 @@ fn family() {
     let family: Vec<_> = (0..3).map(|_| program.told()).collect();
     daemon.kill(&program);
     all_gone(PATIENCE, &family);
+}
+
+/// Orphans in sessions of their own, whose names cannot be read as text or look like other fields.
+fn named() {
+    let mut daemon = Daemon::new();
+    let other = daemon.start(2, command("cat", &[]));
+    let perl = r#"use POSIX; $| = 1;
+        for my $name ("n\xff\xfe", ") R 1 1 1", "\n)\xc3") {
+            next if fork; setsid; exit if fork; setsid;
+            open my $comm, '>', '/proc/self/comm'; syswrite $comm, $name; print "$$\n"; sleep 1000; exit
+        }
+        <STDIN>"#;
+    let program = daemon.start(1, command("perl", &["-e", perl]));
+    let orphans: Vec<_> = (0..3).map(|_| program.told()).collect();
+    daemon.kill(&program);
+    all_gone(PATIENCE, &orphans);
+    assert!(other.process().runs());
+    daemon.kill(&other);
 }

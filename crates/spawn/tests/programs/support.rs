@@ -239,7 +239,9 @@ impl Process {
 
 /// Returns a field of `/proc/PID/stat`, counted from the state.
 fn stat(pid: i32, field: usize) -> Option<String> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // The name of a process need not be text.
+    let stat = String::from_utf8_lossy(&stat);
     let (_, tail) = stat.rsplit_once(')')?;
     tail.split_ascii_whitespace().nth(field).map(str::to_owned)
 }
