@@ -60,14 +60,15 @@ impl Environment {
 
     /// Returns the variables for a start: the inherited variables without the withheld ones, and those of the start,
     /// which are added or replace others. With `env_clear`, only those of the start. If a name occurs twice, the last
-    /// value is used.
+    /// value is used. The mark is the first variable, because only the start of an environment is searched for it.
     fn of(&self, start: &Start, mark: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
-        let mark = (START_MARK.into(), mark.into());
         let inherited = if start.env_clear { &[][..] } else { &self.0[..] };
         let inherited = inherited.iter().filter(|(name, _)| !start.withheld.contains(name));
         let mut all: Vec<(Vec<u8>, Vec<u8>)> =
             Vec::with_capacity(self.0.len() + start.env.len() + 1);
-        for variable in inherited.chain(&start.env).chain([&mark]) {
+        all.push((START_MARK.into(), mark.into()));
+        let others = inherited.chain(&start.env).filter(|(name, _)| name != START_MARK.as_bytes());
+        for variable in others {
             match all.iter_mut().find(|(name, _)| *name == variable.0) {
                 Some((_, value)) => value.clone_from(&variable.1),
                 None => all.push(variable.clone()),
@@ -418,10 +419,10 @@ mod tests {
         };
         let added = || vec![pair("B", "3"), pair("C", "4"), pair("B", "5")];
         let all = base.of(&start(added(), false, &[]), "7.1");
-        let expected = [pair("A", "1"), pair(START_MARK, "7.1"), pair("B", "5"), pair("C", "4")];
+        let expected = [pair(START_MARK, "7.1"), pair("A", "1"), pair("B", "5"), pair("C", "4")];
         assert_eq!(all, expected);
         let alone = base.of(&start(vec![pair("C", "4")], true, &[]), "7.2");
-        assert_eq!(alone, [pair("C", "4"), pair(START_MARK, "7.2")]);
+        assert_eq!(alone, [pair(START_MARK, "7.2"), pair("C", "4")]);
         let less = base.of(&start(Vec::new(), false, &["A", "AB", ""]), "7.3");
         assert_eq!(less, [pair(START_MARK, "7.3"), pair("B", "2")]);
         let given = base.of(&start(vec![pair("A", "9")], false, &["A"]), "7.4");

@@ -13,6 +13,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -28,6 +29,14 @@ pub(super) const STOP_ALL_MAX: Duration = Duration::from_millis(500);
 
 /// The same for strays. Meanwhile the supervisor starts and reports nothing, so it is short; another search follows.
 const STOP_STRAYS_MAX: Duration = Duration::from_millis(50);
+
+/// The maximum number of bytes that are read of an environment. A process may set the range of memory that its
+/// environment file shows (PR_SET_MM_MAP), so this file can have many gigabytes. An honest environment is not much longer
+/// than [`COMMAND_BYTES_MAX`](crate::COMMAND_BYTES_MAX).
+const ENVIRONMENT_BYTES_MAX: u64 = 256 * 1024;
+
+/// The maximum length of a mark: a process id, a point and the number of a start.
+const MARK_BYTES_MAX: usize = 32;
 
 /// Sends a signal to one process. It is no error if the process has ended: the id of a child is not reused until the
 /// child is reaped. Returns whether this process may signal it.
@@ -127,10 +136,36 @@ fn is_stray(orphan: i32, programs: &HashMap<i32, Program>) -> bool {
     }
 }
 
+/// Returns the mark in the environment of a process. A program has it at the start of its environment.
 fn mark(pid: i32) -> Option<String> {
-    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
-    let variable = environment
-        .split(|&byte| byte == 0)
-        .find_map(|variable| variable.strip_prefix(START_MARK.as_bytes())?.strip_prefix(b"="))?;
-    String::from_utf8(variable.to_vec()).ok()
+    mark_in(fs::File::open(format!("/proc/{pid}/environ")).ok()?)
+}
+
+fn mark_in(environment: impl Read) -> Option<String> {
+    let variables = BufReader::new(environment.take(ENVIRONMENT_BYTES_MAX)).split(0);
+    variables.map_while(Result::ok).find_map(|variable| {
+        let mark = variable.strip_prefix(START_MARK.as_bytes())?.strip_prefix(b"=")?;
+        (mark.len() <= MARK_BYTES_MAX).then(|| String::from_utf8(mark.to_vec()).ok())?
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn an_environment_without_end_is_read_up_to_a_limit() {
+        let marked = |name: &str| format!("{name}=7.1\0").into_bytes();
+        let endless = |first: &[u8]| [first, b"A=B\0"].concat();
+        let first = endless(&marked(START_MARK));
+        assert_eq!(mark_in(first.chain(io::repeat(b'x'))).as_deref(), Some("7.1"));
+        let mut rest = io::repeat(0).take(ENVIRONMENT_BYTES_MAX * 4);
+        assert_eq!(mark_in(endless(&marked("OTHER")).chain(&mut rest)), None);
+        // The reader of the buffer may have read a few more bytes than were used.
+        assert!(rest.limit() >= ENVIRONMENT_BYTES_MAX * 3, "{} left", rest.limit());
+        let long = format!("{START_MARK}={}\0", "7".repeat(MARK_BYTES_MAX + 1));
+        assert_eq!(mark_in(long.as_bytes()), None);
+    }
 }

@@ -53,7 +53,7 @@ fn cleared() {
     };
     let seen = Daemon::new().output(asked);
     let names: Vec<_> = seen.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
-    assert_eq!(names, ["ONLY", "ROADSTEAD_WORKER", "ROADSTEAD_START"]);
+    assert_eq!(names, ["ROADSTEAD_START", "ONLY", "ROADSTEAD_WORKER"]);
 }
 
 fn limits() {
