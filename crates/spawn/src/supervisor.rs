@@ -7,6 +7,7 @@
 //! ```text
 //! daemon ─ watchdog ─ supervisor ─┬─ program ── its children
 //!   └────── socket ───────┘       ├─ program
+//!                                 ├─ reader (reads files of processes that can block)
 //!                                 └─ processes that programs left behind (the supervisor is their subreaper)
 //! ```
 //!
@@ -38,13 +39,16 @@ pub(crate) mod cgroup;
 mod child;
 mod confine;
 mod family;
+mod orphans;
 mod program;
+mod reader;
 mod report_error;
 mod sweep;
 
 use cgroup::{Group, Groups};
 use child::{Environment, Executing, IGNORED};
 pub(crate) use confine::cannot_kill;
+use orphans::Orphans;
 use program::{Program, State};
 use report_error::report_error;
 
@@ -56,6 +60,9 @@ const PACKETS_MAX: usize = 16;
 /// while others start and end may be incomplete.
 const SEARCH_DELAY_FIRST: Duration = Duration::from_millis(10);
 const SEARCH_DELAY_LAST: Duration = Duration::from_millis(640);
+
+/// The delay between the searches after these, while there are orphans whose files could not be read.
+const SEARCH_DELAY_UNKNOWN: Duration = Duration::from_secs(2);
 
 /// The contents of the first message.
 struct Terms {
@@ -75,6 +82,7 @@ struct Supervisor {
     tokens: HashMap<u64, i32>,
     marks: u64,
     groups: Groups,
+    orphans: Orphans,
     /// When to search for strays again, and the previous delay.
     next_search: Option<(Instant, Duration)>,
 }
@@ -177,6 +185,7 @@ fn prepare(mut channel: Channel, watchdog: Pid) -> io::Result<Supervisor> {
         tokens: HashMap::new(),
         marks: 0,
         groups: Groups::default(),
+        orphans: Orphans::new(),
         next_search: None,
     })
 }
@@ -197,6 +206,8 @@ impl Supervisor {
                 system::exit(0);
             }
             if !self.receive() {
+                // All children are to end by themselves, and this one would not.
+                self.orphans.reader.kill();
                 sweep::stop_all(&self.signals, self.terms.grace, self.terms.term);
                 self.groups.end_all();
                 system::exit(0)
@@ -224,7 +235,7 @@ impl Supervisor {
         }
         let limit = self.next_search.map(|(at, _)| {
             let left = at.saturating_duration_since(Instant::now());
-            Timespec::try_from(left).expect("at most LOOK_LAST")
+            Timespec::try_from(left).expect("at most SEARCH_DELAY_UNKNOWN")
         });
         // On EINTR or ENOMEM this iteration finds no events, and the next one waits again.
         if poll(&mut fds, limit.as_ref()).is_err() {
@@ -259,6 +270,10 @@ impl Supervisor {
     fn reap(&mut self) {
         let mut ended = Vec::new();
         while let Wait::Ended(pid) = system::ended_child(false) {
+            if self.orphans.was_reaped(pid) {
+                system::reap(pid);
+                continue;
+            }
             ended.push(pid);
             // The start of a program that ended immediately may not have been reported yet. Its result is available
             // now.
@@ -279,7 +294,7 @@ impl Supervisor {
             }
         }
         if !ended.is_empty() {
-            family::kill_strays(&self.programs, &ended);
+            self.orphans.kill_strays(&self.programs, &ended);
             self.groups.tidy();
             self.next_search = Some((Instant::now() + SEARCH_DELAY_FIRST, SEARCH_DELAY_FIRST));
         }
@@ -290,10 +305,13 @@ impl Supervisor {
         let Some((_, waited)) = self.next_search.filter(|&(at, _)| at <= Instant::now()) else {
             return;
         };
-        family::kill_strays(&self.programs, &[]);
+        let again = self.orphans.kill_strays(&self.programs, &[]);
         self.groups.tidy();
         let wait = waited * 4;
-        self.next_search = (wait <= SEARCH_DELAY_LAST).then(|| (Instant::now() + wait, wait));
+        self.next_search = match wait <= SEARCH_DELAY_LAST {
+            true => Some((Instant::now() + wait, wait)),
+            false => again.then(|| (Instant::now() + SEARCH_DELAY_UNKNOWN, waited)),
+        };
     }
 
     /// Processes messages of the daemon. Returns false when the daemon has closed its end.
@@ -320,10 +338,13 @@ impl Supervisor {
     fn start(&mut self, token: u64, start: &Start, descriptors: Vec<OwnedFd>) {
         self.marks += 1;
         let mark = format!("{}.{}", std::process::id(), self.marks);
+        // Before the program: later its processes may use up the limit of processes.
+        self.orphans.reader.ensure();
+        let started = orphans::clock_ticks();
         match self.launch(&mark, start, descriptors) {
             Ok((pid, executing, group)) => {
                 let state = State::Executing(executing);
-                self.programs.insert(pid, Program { token, mark, group, state });
+                self.programs.insert(pid, Program { token, mark, started, group, state });
                 self.tokens.insert(token, pid);
             }
             Err(error) => {

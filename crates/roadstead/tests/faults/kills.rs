@@ -36,13 +36,15 @@ fn mark(name: &str) -> String {
     format!("{name}-{}", std::process::id())
 }
 
-/// Returns the supervisor processes of a daemon.
+/// Returns the supervisor and the watchdog of a daemon.
 fn supervisors(daemon: u32) -> Vec<u32> {
     let mut found = Vec::new();
     let mut next = cpu::children(daemon).unwrap_or_default();
     while let Some(pid) = next.pop() {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        if line.starts_with(spawn::SUPERVISOR.as_bytes()) {
+        let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+        // No program depends on the reader of the supervisor.
+        if line.starts_with(spawn::SUPERVISOR.as_bytes()) && name != b"reader\n" {
             found.push(pid);
             next.extend(cpu::children(pid).unwrap_or_default());
         }

@@ -8,6 +8,8 @@ pub(super) struct Program {
     pub(super) token: u64,
     /// The value of [`START_MARK`](super::child::START_MARK) in its environment.
     pub(super) mark: String,
+    /// A time before its start, in clock ticks since boot.
+    pub(super) started: u64,
     pub(super) group: Option<Group>,
     pub(super) state: State,
 }

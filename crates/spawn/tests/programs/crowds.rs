@@ -108,8 +108,8 @@ fn orphans() {
     daemon.kill(&steady);
 }
 
-/// The argument that makes this executable act as a daemon that may have five processes and threads: two of the daemon,
-/// the watchdog, the supervisor and one program.
+/// The argument that makes this executable act as a daemon that may have six processes and threads: two of the daemon,
+/// the watchdog, the supervisor with its reader, and one program.
 pub(crate) const CROWDED: &str = "be-crowded";
 
 pub(crate) fn be_crowded() -> ! {
@@ -137,7 +137,7 @@ fn fork_failure() {
     let bounds = Bounds {
         user: Some("3999999997".into()),
         group: Some("65534".into()),
-        limits: Limits { processes: Some(5), ..Limits::default() },
+        limits: Limits { processes: Some(6), ..Limits::default() },
         ..Bounds::default()
     };
     let asked = Command { bounds, ..command(copy.to_str().unwrap(), &[CROWDED]) };

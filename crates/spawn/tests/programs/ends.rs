@@ -138,9 +138,9 @@ fn no_leak() {
         daemon.output(shell(""));
     }
     assert_eq!(descriptors(), before);
-    // Standard input, output and error, the socket, the signals, and the file that it reads at the moment are allowed.
+    // Standard input, output and error, the two sockets of the daemon and the reader, and the signals.
     until(PATIENCE, "the supervisor leaks none", || {
-        std::fs::read_dir(&supervisor).unwrap().count() == 5
+        std::fs::read_dir(&supervisor).unwrap().count() == 6
     });
 }
 

@@ -1,6 +1,10 @@
 //! Processes that programs leave behind while the daemon runs.
 
 use crate::ends::LEADER;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::support::{Daemon, PATIENCE, Process, Program, all_gone, command, shell};
 
 pub(crate) const ALL: &[crate::Test] = &[
@@ -10,6 +14,8 @@ pub(crate) const ALL: &[crate::Test] = &[
     ("strays::an_orphan_of_a_running_program_is_left_alone", of_the_living),
     ("strays::one_without_marks_ends_once_no_older_program_runs", unmarked),
     ("strays::an_orphan_whose_name_is_not_text_ends_with_its_program", named),
+    ("strays::an_orphan_whose_first_thread_has_ended_ends_with_its_program", headless),
+    ("strays::an_orphan_that_blocks_readers_of_its_files_costs_no_other_program", blocking),
     ("strays::a_family_that_escaped_ends_to_the_last", family),
 ];
 
@@ -116,7 +122,8 @@ fn unmarked() {
     let mut token = 10;
     let younger = loop {
         let program = daemon.start(token, command("cat", &[]));
-        if program.process().started > orphan.started {
+        // The supervisor uses a time that is a little earlier.
+        if program.process().started > orphan.started + 10 {
             break program;
         }
         daemon.kill(&program);
@@ -158,5 +165,99 @@ fn named() {
     daemon.kill(&program);
     all_gone(PATIENCE, &orphans);
     assert!(other.process().runs());
+    daemon.kill(&other);
+}
+
+/// The files of a process show no environment after its first thread has ended; those of its other threads do.
+fn headless() {
+    let mut daemon = Daemon::new();
+    let other = daemon.start(2, command("cat", &[]));
+    let perl = r#"use POSIX; $| = 1; unless (fork) { setsid; exit if fork; setsid; print "$$\n";
+        eval "use threads; 1" or do { print "none\n"; sleep 1000 };
+        threads->create(sub { sleep 1000 })->detach; print "threads\n"; syscall(60, 0); sleep 1000 }
+        <STDIN>"#;
+    let program = daemon.start(1, command("perl", &["-e", perl]));
+    let orphan = program.told();
+    let threads = program.line() == "threads";
+    if threads && cfg!(target_arch = "x86_64") {
+        let state = format!("/proc/{}/status", orphan.pid);
+        crate::support::until(PATIENCE, "its first thread ended", || {
+            std::fs::read_to_string(&state).unwrap().contains("State:\tZ")
+        });
+    } else {
+        crate::untested::untested(
+            "an orphan whose first thread has ended",
+            "Perl has no threads, or the number of the system call is not known",
+            "run it on x86-64 with the module `threads`",
+        );
+    }
+    daemon.kill(&program);
+    crate::support::until(PATIENCE, "the orphan is gone", || gone(orphan.pid));
+    daemon.kill(&other);
+}
+
+/// A server of a FUSE file system that never answers the close of a file, and a process that closes such a file in the
+/// middle of execve. Until the server ends, reading `stat` and `environ` of that process blocks. The server ends after 20
+/// seconds in any case.
+const FUSE: &str = r#"use Fcntl; $| = 1; my $dir = shift; $^F = 100;
+    sysopen my $dev, "/dev/fuse", O_RDWR or die "/dev/fuse: $!\n";
+    my $options = "fd=" . fileno($dev) . ",rootmode=40000,user_id=0,group_id=0"; $^F = 2;
+    system("mount", "-i", "-t", "fuse", "-o", $options, "x", $dir) and die "mount\n";
+    my $server = fork;
+    unless ($server) {
+        alarm 20;
+        my $attr = sub { pack "Q6 L10", $_[0], 4096, (0) x 7, $_[0] == 1 ? 040755 : 0100644, 1, (0) x 5 };
+        while (sysread $dev, my $in, 1 << 20) {
+            my ($len, $op, $id, $node) = unpack "L2 Q2", $in; my ($error, $out) = (0, "");
+            if ($op == 26) { $out = pack "L4 S2 L10", 7, 31, 4096, 0, 16, 12, 65536, 1, (0) x 8 }
+            elsif ($op == 1) { $out = pack("Q4 L2", 2, 0, 3600, 3600, 0, 0) . $attr->(2) }
+            elsif ($op == 3) { $out = pack("Q L2", 3600, 0, 0) . $attr->($node) }
+            elsif ($op == 14) { $out = pack "Q L2", 1, 0, 0 }
+            elsif ($op == 25) { print "blocked\n"; next }
+            elsif ($op == 2 || $op == 36 || $op == 42) { next }
+            else { $error = -38 }
+            syswrite $dev, pack("L l Q", 16 + length $out, $error, $id) . $out;
+        }
+        exit;
+    }
+    close $dev;
+    open my $file, "<", "$dir/f" or do { kill "KILL", $server; die "open: $!\n" };
+    print "$$ $server\n";
+    exec "sleep", "1000";"#;
+
+fn blocking() {
+    let mut daemon = Daemon::new();
+    let other = daemon.start(2, command("cat", &[]));
+    let supervisor = daemon.supervisor();
+    let folder = tempfile::tempdir().unwrap();
+    let script =
+        format!("(setsid unshare -rm perl -e '{FUSE}' {} 2>&1 &); read a", folder.path().display());
+    let program = daemon.start(1, shell(&script));
+    let line = program.line();
+    let pids: Vec<i32> = line.split(' ').filter_map(|pid| pid.parse().ok()).collect();
+    let [orphan, server] = pids[..] else {
+        return crate::untested::untested(
+            "an orphan that blocks readers of its files",
+            &line,
+            "run it where a user namespace may mount FUSE file systems",
+        );
+    };
+    assert_eq!(program.line(), "blocked");
+    let begun = Instant::now();
+    daemon.kill(&program);
+    // The searches that follow read the files of the orphan.
+    for token in 10..15 {
+        daemon.start(token, shell("exit"));
+        daemon.exit(token);
+    }
+    let pause = rustix::event::Timespec { tv_sec: 1, tv_nsec: 0 };
+    let _ = rustix::event::poll(&mut [], Some(&pause));
+    assert_eq!(daemon.output(shell("echo alive")), "alive\n");
+    let took = begun.elapsed();
+    let _ = Pid::from_raw(server).map(|pid| kill_process(pid, Signal::KILL));
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert_eq!(daemon.supervisor(), supervisor);
+    assert!(other.process().runs());
+    crate::support::until(PATIENCE, "the orphan is gone", || gone(orphan));
     daemon.kill(&other);
 }
