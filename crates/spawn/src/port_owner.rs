@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use listeners::{Acceptor, acceptor};
 
-use crate::process::children;
+use crate::process::{children, users};
 
 /// How long a socket of another user is remembered. During this time the processes of the program are not examined
 /// again for that socket.
@@ -109,12 +109,6 @@ fn runs_as(pid: u32, user: u32) -> bool {
         next += 1;
     }
     false
-}
-
-/// Returns the real, effective, saved and file system user ids of a process.
-fn users(pid: i32) -> Option<Vec<u32>> {
-    let numbers = crate::process::status(pid, "Uid")?;
-    numbers.split_ascii_whitespace().map(|number| number.parse().ok()).collect()
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ fn started_in(stat: &[u8]) -> Option<u64> {
 
 /// Returns a line of `/proc/PID/status` without its name. The name of the process, in another line of this file, may
 /// contain any byte except NUL; the kernel escapes line ends in it.
-pub(crate) fn status(pid: i32, line: &str) -> Option<String> {
+fn status(pid: i32, line: &str) -> Option<String> {
     status_in(&fs::read(format!("/proc/{pid}/status")).ok()?, line)
 }
 
@@ -29,6 +29,11 @@ fn status_in(status: &[u8], line: &str) -> Option<String> {
 
 fn parent(pid: i32) -> Option<i32> {
     status(pid, "PPid")?.parse().ok()
+}
+
+/// Returns the real, effective, saved and file system user ids of a process.
+pub(crate) fn users(pid: i32) -> Option<Vec<u32>> {
+    status(pid, "Uid")?.split_ascii_whitespace().map(|number| number.parse().ok()).collect()
 }
 
 /// Returns the session of a process, also after it has ended, until it is reaped.

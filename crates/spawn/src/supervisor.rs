@@ -344,7 +344,9 @@ impl Supervisor {
         match self.launch(&mark, start, descriptors) {
             Ok((pid, executing, group)) => {
                 let state = State::Executing(executing);
-                self.programs.insert(pid, Program { token, mark, started, group, state });
+                let keeps_user = start.bounds.user.is_some() && start.bounds.no_new_privs;
+                let program = Program { token, mark, started, keeps_user, group, state };
+                self.programs.insert(pid, program);
                 self.tokens.insert(token, pid);
             }
             Err(error) => {

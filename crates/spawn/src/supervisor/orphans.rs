@@ -9,7 +9,8 @@
 //! 2. it is in the session of a program that has just ended → killed;
 //! 3. its environment contains the mark of a start by this supervisor → kept while that program runs, otherwise killed;
 //! 4. otherwise (it cleared its environment, or is in the middle of execve) → kept while a program runs that started no
-//!    later than it, otherwise killed.
+//!    later than it and can have started it, otherwise killed. A program with a user of its own and without the right to
+//!    gain others (`no_new_privs`) starts no process of another user.
 //!
 //! Rules 3 and 4 need files that can block. An orphan whose files were not read yet is kept, and is looked at again. If
 //! its files block, rule 4 uses the time when the supervisor first saw it, which is later than its start.
@@ -22,7 +23,7 @@ use rustix::process::Signal;
 use super::family::{STOP_STRAYS_MAX, kill_all_of, signal_group};
 use super::program::Program;
 use super::reader::{Answer, Facts, Reader};
-use crate::process::{children, descendants, own, session};
+use crate::process::{children, descendants, own, session, users};
 
 /// The maximum time of a read. It takes some ten microseconds if it does not block.
 const READ_MAX: Duration = Duration::from_millis(100);
@@ -98,7 +99,8 @@ impl Orphans {
         self.learn(&others);
         let is_unknown = |pid: &i32| self.known.get(pid).is_none_or(|it| it.facts.is_none());
         let unknown = others.iter().filter(|pid| is_unknown(pid)).count();
-        let is_stray = |pid: &i32| self.known.get(pid).is_some_and(|it| is_stray(it, programs));
+        let is_stray =
+            |pid: &i32| self.known.get(pid).is_some_and(|it| is_stray(*pid, it, programs, users));
         strays.extend(others.iter().copied().filter(is_stray));
         kill(&strays);
         unknown > 0
@@ -155,8 +157,13 @@ fn kill(strays: &[i32]) {
     strays.iter().for_each(|&pid| signal_group(pid, Signal::KILL));
 }
 
-/// Rules 3 and 4.
-fn is_stray(orphan: &Known, programs: &HashMap<i32, Program>) -> bool {
+/// Rules 3 and 4. `users` returns the users of a process.
+fn is_stray(
+    pid: i32,
+    orphan: &Known,
+    programs: &HashMap<i32, Program>,
+    users: impl Fn(i32) -> Option<Vec<u32>>,
+) -> bool {
     let started = match &orphan.facts {
         Some(Facts { mark: Some(mark), .. }) => {
             return !programs.values().any(|program| program.mark == *mark);
@@ -165,7 +172,15 @@ fn is_stray(orphan: &Known, programs: &HashMap<i32, Program>) -> bool {
         None if orphan.blocked > 0 => orphan.seen,
         None => return false,
     };
-    !programs.values().any(|program| program.started <= started)
+    let older = || programs.iter().filter(|(_, program)| program.started <= started);
+    if older().any(|(_, program)| !program.keeps_user) {
+        return false;
+    }
+    let of_orphan = users(pid).unwrap_or_default();
+    // As root, or while its users are not known, a program can be the origin of any process.
+    let is_other = |users: Vec<u32>| !users.iter().any(|it| *it == 0 || of_orphan.contains(it));
+    !of_orphan.is_empty() && older().all(|(&program, _)| users(program).is_some_and(is_other))
+        || older().next().is_none()
 }
 
 /// Returns the time since boot in clock ticks, in which the kernel reports the start of a process.
@@ -182,7 +197,8 @@ mod tests {
     use crate::supervisor::program::State;
 
     fn program(mark: &str, started: u64) -> Program {
-        Program { token: 1, mark: mark.into(), started, group: None, state: State::Running }
+        let (mark, group, state) = (mark.into(), None, State::Running);
+        Program { token: 1, mark, started, keeps_user: false, group, state }
     }
 
     fn orphan(facts: Option<(u64, Option<&str>)>, blocked: u32) -> Known {
@@ -193,14 +209,34 @@ mod tests {
     #[test]
     fn an_orphan_is_a_stray_when_no_running_program_can_have_started_it() {
         let programs = HashMap::from([(11, program("7.1", 20)), (12, program("7.2", 40))]);
-        let of = |facts, blocked| is_stray(&orphan(facts, blocked), &programs);
+        let of = |facts, blocked| is_stray(10, &orphan(facts, blocked), &programs, |_| None);
         assert!(!of(Some((45, Some("7.2"))), 0) && of(Some((45, Some("7.3"))), 0));
         assert!(!of(Some((20, None)), 0), "of the same tick");
         assert!(of(Some((19, None)), 0), "older than all");
         assert!(!of(None, 0), "not read yet");
         assert!(!of(None, 3), "seen after a start");
         let younger = HashMap::from([(11, program("7.1", 51))]);
-        assert!(is_stray(&orphan(None, 1), &younger) && !is_stray(&orphan(None, 0), &younger));
+        let of = |blocked| is_stray(10, &orphan(None, blocked), &younger, |_| None);
+        assert!(of(1) && !of(0));
+    }
+
+    #[test]
+    fn a_program_that_keeps_its_user_is_the_origin_of_no_other_user() {
+        let mut programs = HashMap::from([(11, program("7.1", 20)), (12, program("7.2", 40))]);
+        let of = |programs: &_, orphan_users: &[u32], program_users: Option<u32>| {
+            is_stray(10, &orphan(Some((45, None)), 0), programs, |pid| match pid {
+                10 => Some(orphan_users.to_vec()),
+                _ => program_users.map(|user| vec![user; 4]),
+            })
+        };
+        assert!(!of(&programs, &[7], Some(8)), "neither keeps its user");
+        programs.get_mut(&11).unwrap().keeps_user = true;
+        assert!(!of(&programs, &[7], Some(8)), "one does not");
+        programs.get_mut(&12).unwrap().keeps_user = true;
+        assert!(of(&programs, &[7], Some(8)));
+        assert!(!of(&programs, &[7, 8], Some(8)), "one of its users");
+        assert!(!of(&programs, &[7], Some(0)) && !of(&programs, &[7], None));
+        assert!(!of(&programs, &[], Some(8)), "its users are not known");
     }
 
     #[test]

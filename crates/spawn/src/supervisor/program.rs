@@ -10,6 +10,8 @@ pub(super) struct Program {
     pub(super) mark: String,
     /// A time before its start, in clock ticks since boot.
     pub(super) started: u64,
+    /// Whether it and its children remain the user that the start requested: they gain no rights from files.
+    pub(super) keeps_user: bool,
     pub(super) group: Option<Group>,
     pub(super) state: State,
 }

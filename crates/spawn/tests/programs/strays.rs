@@ -16,6 +16,7 @@ pub(crate) const ALL: &[crate::Test] = &[
     ("strays::an_orphan_whose_name_is_not_text_ends_with_its_program", named),
     ("strays::an_orphan_whose_first_thread_has_ended_ends_with_its_program", headless),
     ("strays::an_orphan_that_blocks_readers_of_its_files_costs_no_other_program", blocking),
+    ("strays::one_without_marks_ends_if_no_running_program_can_have_its_user", other_users),
     ("strays::a_family_that_escaped_ends_to_the_last", family),
 ];
 
@@ -138,6 +139,36 @@ fn unmarked() {
     all_gone(PATIENCE, &[orphan]);
     assert!(younger.process().runs());
     daemon.kill(&younger);
+}
+
+fn other_users() {
+    if !crate::bounds::may_change_users() {
+        return;
+    }
+    let mut daemon = Daemon::new();
+    let of = |user: u32, command| spawn::Command {
+        bounds: spawn::Bounds {
+            user: Some(user.to_string()),
+            group: Some("65534".into()),
+            no_new_privs: true,
+            ..spawn::Bounds::default()
+        },
+        ..command
+    };
+    let older = daemon.start(1, of(3_999_999_990, command("cat", &[])));
+    let same = daemon.start(3, of(3_999_999_989, command("cat", &[])));
+    let script = "(env -i setsid sleep 1000 & echo $!); read a";
+    let program = daemon.start(2, of(3_999_999_989, shell(script)));
+    let orphan = program.told();
+    crate::support::until(PATIENCE, "it has no mark", || orphan.name() == "sleep");
+    daemon.kill(&program);
+    daemon.start(2, shell("exit"));
+    daemon.exit(2);
+    assert!(orphan.runs(), "an older program of its user runs");
+    daemon.kill(&same);
+    all_gone(PATIENCE, &[orphan]);
+    assert!(older.process().runs());
+    daemon.kill(&older);
 }
 
 fn family() {
