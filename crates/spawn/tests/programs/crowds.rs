@@ -3,15 +3,19 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use std::time::{Duration, Instant};
+
 use spawn::{Bounds, Command, Limits};
 
 use crate::bounds::may_change_users;
-use crate::support::{Daemon, PATIENCE, command, shell, until};
+use crate::support::{Daemon, PATIENCE, Process, command, shell, until};
 
 pub(crate) const ALL: &[crate::Test] = &[
     ("crowds::a_fork_bomb_is_held_by_its_limit_and_all_of_it_is_ended", bomb),
     ("crowds::a_chain_that_forks_whenever_a_process_is_reaped_ends_with_the_daemon", chain),
     ("crowds::orphans_that_continue_each_other_cost_no_other_program", orphans),
+    ("crowds::two_thousand_orphans_of_a_running_program_delay_no_other", thousands),
+    ("crowds::orphans_in_namespaces_of_their_own_end_with_their_program", namespaces),
     ("crowds::a_start_that_cannot_fork_fails_alone_and_later_ones_succeed", fork_failure),
 ];
 
@@ -106,6 +110,84 @@ fn orphans() {
     assert!(sleeping.runs(), "the program of another pool was ended");
     assert_eq!(daemon.supervisor(), supervisor);
     daemon.kill(&steady);
+}
+
+/// Orphans in sessions of their own, so that their origin must be read for each.
+fn thousands() {
+    let mut daemon = Daemon::new();
+    if !may_change_users() {
+        return;
+    }
+    let bounds = Bounds {
+        user: Some("3999999988".into()),
+        group: Some("65534".into()),
+        ..Bounds::default()
+    };
+    let perl = "use POSIX; $| = 1; for (1..2000) { next if fork; setsid; sleep while 1 } \
+                print \"left\\n\"; exit if fork; setsid; sleep while 1";
+    let script = format!("perl -e '{perl}'; echo orphans; read a");
+    let steady = daemon.start(7, command("cat", &[]));
+    let program = daemon.start(9, Command { bounds, ..shell(&script) });
+    assert_eq!((program.line(), program.line()), ("left".to_owned(), "orphans".to_owned()));
+    let begun = Instant::now();
+    for token in 10..15 {
+        daemon.start(token, shell("exit"));
+        daemon.exit(token);
+    }
+    let took = begun.elapsed();
+    assert_eq!(processes_of("3999999988").len(), 2002, "they belong to a running program");
+    daemon.kill(&program);
+    until(PATIENCE, "all orphans ended", || processes_of("3999999988").is_empty());
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    assert!(steady.process().runs());
+    daemon.kill(&steady);
+}
+
+fn namespaces() {
+    let mut daemon = Daemon::new();
+    let steady = daemon.start(7, command("cat", &[]));
+    for flags in ["-rU", "-rUpf"] {
+        // One is the first process of the namespace, the other has its parent there.
+        let script = format!(
+            "(setsid unshare {flags} sh -c 'setsid sleep 1000 & exec sleep 1000' >&- 2>&- &); read a"
+        );
+        let program = daemon.start(9, shell(&script));
+        let found = || descendants_named(daemon.supervisor(), "sleep");
+        let end = Instant::now() + Duration::from_secs(5);
+        while found().len() < 2 && Instant::now() < end {
+            std::thread::yield_now();
+        }
+        let orphans: Vec<_> = found().into_iter().map(Process::of).collect();
+        if orphans.len() < 2 {
+            crate::untested::untested(
+                "orphans in namespaces",
+                "`unshare` failed",
+                "run it where user namespaces are permitted",
+            );
+        }
+        daemon.kill(&program);
+        crate::support::all_gone(PATIENCE, &orphans);
+    }
+    daemon.kill(&steady);
+}
+
+/// Returns the descendants of a process with this name.
+fn descendants_named(of: i32, name: &str) -> Vec<i32> {
+    let children = |of: i32| -> Vec<i32> {
+        let list = fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap_or_default();
+        list.split_ascii_whitespace().map(|pid| pid.parse().unwrap()).collect()
+    };
+    let mut all = children(of);
+    let mut next = 0;
+    while let Some(&pid) = all.get(next) {
+        all.extend(children(pid));
+        next += 1;
+    }
+    all.retain(|pid| {
+        fs::read(format!("/proc/{pid}/comm"))
+            .is_ok_and(|it| it.strip_suffix(b"\n") == Some(name.as_bytes()))
+    });
+    all
 }
 
 /// The argument that makes this executable act as a daemon that may have six processes and threads: two of the daemon,
