@@ -416,11 +416,17 @@ pub fn is_kept_by_double(digits: &[u8]) -> bool {
 
 /// The value as all of these columns take it.
 fn fit_each<'v>(columns: &[Takes], value: Value<'v>, is_json: bool) -> Result<Fit<'v>, Mismatch> {
+    const DIFFERENTLY: &str = "goes into columns that store it differently";
+    // A column without a type keeps a number, and would keep its digits as a text as well.
+    let has = |takes| columns.contains(&takes);
+    if matches!(value, Value::Number(_)) && has(Takes::Any) && has(Takes::Text) {
+        return Err(DIFFERENTLY.into());
+    }
     let mut fits = columns.iter().map(|column| column.fit(value, is_json));
     let first = fits.next().unwrap_or(Ok(Fit::Null))?;
     for fit in fits {
         if fit? != first {
-            return Err("goes into columns that store it differently".into());
+            return Err(DIFFERENTLY.into());
         }
     }
     Ok(first)

@@ -16,11 +16,20 @@ pub(super) fn bound<'v>(fit: Fit<'v>, takes: &Takes) -> ToSqlOutput<'v> {
             Cow::Owned(bytes) => ToSqlOutput::Owned(Value::Blob(bytes)),
         },
         // The affinity would convert the value, not the digits, to text.
-        Fit::Number(digits) if *takes == Takes::Text => text(digits),
+        Fit::Number(digits) if is_text(takes) => text(digits),
         Fit::Number(digits) => match number(&digits) {
             Some(number) => ToSqlOutput::Owned(number),
             None => text(digits),
         },
+    }
+}
+
+fn is_text(takes: &Takes) -> bool {
+    match takes {
+        Takes::Text => true,
+        // The affinity of a column of numbers reads the digits again.
+        Takes::Each(columns) => columns.iter().any(is_text),
+        _ => false,
     }
 }
 
@@ -70,6 +79,8 @@ mod tests {
         let shown = |takes| format!("{:?}", bound(Fit::Number(b"1.10".into()), &takes));
         assert_eq!(shown(Takes::Text), "Borrowed(Text([49, 46, 49, 48]))");
         assert_eq!(shown(Takes::Number), "Owned(Real(1.1))");
+        let each = Takes::Each(vec![Takes::Number, Takes::Text]);
+        assert_eq!(shown(each), "Borrowed(Text([49, 46, 49, 48]))");
     }
 
     #[test]
