@@ -154,11 +154,19 @@ impl<'s> Reader<'s> {
                     self.copy_quoted('\'', escapes)?;
                     self.hidden.push((begin..self.at - 1, b'x'));
                 }
-                '"' => self.copy_quoted('"', question)?,
+                '"' => {
+                    let begin = self.at + 1;
+                    self.copy_quoted('"', question)?;
+                    let content = begin..self.at - 1;
+                    // A string, not a name of the mode `ANSI_QUOTES`.
+                    if question && self.sql[content.clone()].contains('\\') {
+                        self.hidden.push((content, b'x'));
+                    }
+                }
                 '`' if question => self.copy_quoted('`', false)?,
                 '#' if question => self.hide(b' ', Self::copy_line)?,
-                '-' if rest.starts_with("--") => self.hide(b' ', Self::copy_line)?,
-                '/' if rest.starts_with("/*") => self.hide(b' ', Self::copy_comment)?,
+                '-' if is_line_comment(rest, question) => self.hide(b' ', Self::copy_line)?,
+                '/' if rest.starts_with("/*") => self.copy_comment()?,
                 '$' if !question && !is_name(before) => self.hide(b'x', Self::copy_dollar)?,
                 '?' if question => return Err(self.unnamed("?")),
                 ';' => {
@@ -262,7 +270,11 @@ impl<'s> Reader<'s> {
             }
             at += 2;
             if depth == 0 {
-                self.note_executed(at);
+                let executed = self.executed(at);
+                let characters = self.sql[executed.clone()].char_indices();
+                self.plain.extend(characters.map(|(at, _)| executed.start + at));
+                self.hidden.push((self.at..executed.start, b' '));
+                self.hidden.push((executed.end..self.at + at, b' '));
                 self.copy(at);
                 return Ok(());
             }
@@ -270,15 +282,15 @@ impl<'s> Reader<'s> {
         Err("a `/*` is never closed".to_owned())
     }
 
-    /// Records the characters of a comment of `length` bytes that MySQL and MariaDB execute. They follow the version
-    /// number from which on the comment is executed: `/*!50100 ignore */`.
-    fn note_executed(&mut self, length: usize) {
+    /// Returns the part of a comment of `length` bytes that MySQL and MariaDB execute. It follows the version number
+    /// from which on the comment is executed: `/*!50100 ignore */`.
+    fn executed(&self, length: usize) -> Range<usize> {
         let comment = &self.rest()[..length];
         let body = comment.strip_prefix("/*!").or_else(|| comment.strip_prefix("/*M!"));
-        let Some(body) = body.filter(|_| self.dialect == Dialect::Question) else { return };
+        let body = body.filter(|_| self.dialect == Dialect::Question).unwrap_or("*/");
         let body = body.trim_start_matches(|it: char| it.is_ascii_digit());
         let begin = self.at + length - body.len();
-        self.plain.extend(body.char_indices().map(|(at, _)| begin + at));
+        begin..self.at + length - "*/".len()
     }
 
     fn copy_dollar(&mut self) -> Result<(), String> {
@@ -301,11 +313,18 @@ impl<'s> Reader<'s> {
     }
 }
 
+/// Whether the rest begins with a comment up to the end of the line. MySQL and MariaDB need a blank behind `--`.
+fn is_line_comment(rest: &str, question: bool) -> bool {
+    let begins = |letter: char| letter.is_whitespace() || letter.is_control();
+    rest.strip_prefix("--")
+        .is_some_and(|rest| !question || rest.is_empty() || rest.starts_with(begins))
+}
+
 /// Whether only white space, semicolons and comments follow.
-fn is_blank(mut rest: &str, hash: bool) -> bool {
+fn is_blank(mut rest: &str, question: bool) -> bool {
     loop {
         rest = rest.trim_start_matches(|letter: char| letter.is_whitespace() || letter == ';');
-        let end = if rest.starts_with("--") || hash && rest.starts_with('#') {
+        let end = if is_line_comment(rest, question) || question && rest.starts_with('#') {
             rest.find('\n')
         } else if rest.starts_with("/*") {
             rest.find("*/").map(|at| at + 1)
@@ -406,6 +425,18 @@ mod tests {
         ] {
             assert_eq!(ignore(sql), expected, "{sql}");
         }
+    }
+
+    #[test]
+    fn two_dashes_begin_a_comment_of_mysql_only_before_a_blank() {
+        assert_eq!(shown("select 1--:a", Dialect::Question), "select 1--? | a");
+        assert_eq!(shown("select 1--\t:a", Dialect::Question), "select 1--\t:a | ");
+        assert_eq!(shown("select 1; --", Dialect::Question), "select 1 | ");
+        assert_eq!(
+            shown("select 1; --1", Dialect::Question),
+            "more than one statement; a request runs one"
+        );
+        assert_eq!(shown("select 1--:a", Dialect::Dollar), "select 1--:a | ");
     }
 
     #[test]

@@ -123,21 +123,11 @@ struct Reader<'s> {
 }
 
 impl<'s> Reader<'s> {
-    /// Skips white space and comments, and returns the rest.
+    /// Skips white space, and returns the rest. Comments were replaced by blanks.
     fn rest(&mut self) -> &'s str {
-        loop {
-            let rest = &self.sql[self.at..];
-            let blanks = rest.len() - rest.trim_start().len();
-            let comment = if rest[blanks..].starts_with("--") {
-                rest.find('\n').unwrap_or(rest.len())
-            } else if rest[blanks..].starts_with("/*") {
-                rest.find("*/").map_or(rest.len(), |end| end + 2)
-            } else {
-                self.at += blanks;
-                return &self.sql[self.at..];
-            };
-            self.at += comment.max(blanks);
-        }
+        let rest = &self.sql[self.at..];
+        self.at += rest.len() - rest.trim_start().len();
+        &self.sql[self.at..]
     }
 
     /// Reads a word without quotes. Returns it in lower case.
@@ -185,13 +175,13 @@ impl<'s> Reader<'s> {
         let begin = self.at;
         let (mut depth, mut quote, mut before) = (0_usize, None, ' ');
         let end = rest.char_indices().find(|&(at, letter)| {
-            let word_begins = !is_name(before) && before != ':';
+            let word_begins = !is_name(before) && !":@.".contains(before);
             before = letter;
             match (quote, letter) {
                 (Some(open), _) => quote = Some(open).filter(|open| *open != letter),
                 (None, '\'' | '"' | '`') => quote = Some(letter),
-                (None, '(') => depth += 1,
-                (None, ')') => depth = depth.saturating_sub(1),
+                (None, '(' | '[') => depth += 1,
+                (None, ')' | ']') => depth = depth.saturating_sub(1),
                 (None, ',' | ';') => return depth == 0,
                 (None, _) if depth == 0 && word_begins => return ends_values(&rest[at..]),
                 (None, _) => {}
@@ -278,8 +268,8 @@ impl<'s> Reader<'s> {
             match (quote, letter) {
                 (Some(open), _) => quote = Some(open).filter(|open| *open != letter),
                 (None, '\'' | '"' | '`') => quote = Some(letter),
-                (None, '(') => depth += 1,
-                (None, ')') if depth > 0 => depth -= 1,
+                (None, '(' | '[') => depth += 1,
+                (None, ')' | ']') if depth > 0 => depth -= 1,
                 (None, ',' | ')') if depth == 0 => {
                     let value = &self.sql[begin..at];
                     let blanks = value.len() - value.trim_start().len();
@@ -332,6 +322,14 @@ mod tests {
         let mysql = |sql| shown_in(sql, Dialect::Question);
         assert_eq!(mysql("update t set v = 'it\\'s', n = :n where id = :id"), "t: n=n");
         assert_eq!(mysql("update t set v = 'a' # it's\n, n = :n"), "t: n=n");
+        assert_eq!(mysql("update t set v = \"it\\\"s, \", n = :n"), "t: n=n");
+        assert_eq!(mysql("update t set \"v\" = \"it's\", n = :n"), "t: n=n");
+        assert_eq!(mysql("update t set v = --1, n = :n"), "t: n=n");
+        assert_eq!(mysql("update t set v = 1--1, n = :n"), "t: n=n");
+        assert_eq!(mysql("update t set m = :m, n = :n /*!50000 + 1 */"), "t: m=m");
+        assert_eq!(mysql("update t set v = @from, w = t.limit, n = :n"), "t: n=n");
+        assert_eq!(shown("update t set v = a[1:f(2, 3)], w = array[1, 2], n = :n"), "t: n=n");
+        assert_eq!(shown("insert into t (v, n) values (array[1, 2], :n)"), "t: n=n");
         assert_eq!(shown("update t set v = E'it\\'s', n = :n"), "t: n=n");
         assert_eq!(shown("update t set v = $x$it's$x$, n = :n"), "t: n=n");
     }
