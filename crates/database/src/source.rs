@@ -39,6 +39,12 @@ pub(crate) fn reserved(name: &str) -> Option<Source> {
     OF_REQUEST.iter().find(|(reserved, _)| *reserved == name).map(|(_, source)| *source)
 }
 
+/// Whether a name refers to the request itself.
+#[cfg(feature = "server")]
+pub(crate) fn is_reserved(name: &str) -> bool {
+    reserved(name).is_some()
+}
+
 /// Returns the error of a parameter for a column of this type, which does not accept `what` it is.
 pub(crate) fn unfit(given: &ColumnParameter, of: &str, what: &str, advice: &str) -> DatabaseError {
     let ColumnParameter { column, name, at } = given;

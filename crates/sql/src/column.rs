@@ -81,6 +81,34 @@ pub enum Takes {
     Range(Box<Self>),
     /// What several columns take, because one parameter goes into each of them.
     Each(Vec<Self>),
+    /// Values that MySQL and MariaDB compare.
+    Compared(Compared),
+}
+
+/// What a value is compared with in MySQL and MariaDB. They convert values of another type: `abc` is the number 0, and a
+/// number is compared with texts as a double.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Compared {
+    /// Whole numbers.
+    Integer {
+        /// `true` and `false` are 1 and 0.
+        booleans: bool,
+    },
+    /// Decimal numbers.
+    Decimal {
+        /// A double distinguishes all numbers of the column.
+        is_short: bool,
+    },
+    /// Binary numbers.
+    Double,
+    /// Times, as a column takes them.
+    Time(Box<Takes>),
+    /// The names of an `enum` or a `set`.
+    Word(EnumValues),
+    /// Text.
+    Text,
+    /// It is not known: numbers are passed as text.
+    Expression,
 }
 
 /// A value as its column takes it.
@@ -129,6 +157,7 @@ impl Takes {
                 return fit_json(value, is_json);
             }
             Self::Each(columns) => return fit_each(columns, value, is_json),
+            Self::Compared(of) => return of.fit(value, is_json),
             Self::Array(_)
                 if matches!(value, Value::Number(_) | Value::Json(b"true" | b"false")) =>
             {
@@ -412,6 +441,68 @@ pub fn push_hexadecimal(out: &mut Vec<u8>, bytes: &[u8]) {
 #[must_use]
 pub fn is_kept_by_double(digits: &[u8]) -> bool {
     Decimal::of(digits).is_some_and(|number| number.is_kept_by_double())
+}
+
+impl Compared {
+    /// The value as the server compares it without a change.
+    fn fit<'v>(&self, value: Value<'v>, is_json: bool) -> Result<Fit<'v>, Mismatch> {
+        const NOT_INTEGER: &str =
+            "is compared with a whole number of up to 64 bits, in plain digits";
+        let bytes = value.bytes_or_empty();
+        let text = || Ok(Fit::Text(bytes.into()));
+        let number = match value {
+            Value::Json(b"true") => &b"1"[..],
+            Value::Json(b"false") => b"0",
+            _ => bytes,
+        };
+        let is_boolean = matches!(value, Value::Json(b"true" | b"false"));
+        match self {
+            Self::Integer { booleans: false } if is_boolean => Err(NOT_INTEGER.into()),
+            Self::Integer { .. } | Self::Decimal { .. }
+                if is_whole(number) && (!is_boolean || self.takes_booleans()) =>
+            {
+                Ok(Fit::Number(number.into()))
+            }
+            Self::Integer { .. } => Err(NOT_INTEGER.into()),
+            Self::Decimal { is_short: true } | Self::Double
+                if !is_boolean
+                    && trimmed(bytes).len() == bytes.len()
+                    && is_kept_by_double(bytes) =>
+            {
+                Ok(Fit::Number(bytes.into()))
+            }
+            Self::Double | Self::Decimal { is_short: true } => {
+                Err("is compared with a number that a double keeps".into())
+            }
+            Self::Decimal { is_short: false } => {
+                Err(format!("{NOT_INTEGER}; `cast(:x as decimal(65,30))` compares others").into())
+            }
+            Self::Time(of) => of.fit(value, is_json).map(|fit| match fit {
+                Fit::Number(digits) => Fit::Text(digits),
+                fit => fit,
+            }),
+            Self::Word(_) if matches!(value, Value::Number(_)) || is_boolean => {
+                Err("is compared with a string".into())
+            }
+            Self::Word(words) if words.is_number(bytes) => {
+                Err("is compared with one of its values, not the number of one".into())
+            }
+            Self::Expression if is_boolean => {
+                Err("is compared with an expression, and cannot be `true` or `false`".into())
+            }
+            Self::Word(_) | Self::Text | Self::Expression => text(),
+        }
+    }
+
+    const fn takes_booleans(&self) -> bool {
+        matches!(self, Self::Integer { booleans: true })
+    }
+}
+
+/// Whether it is a whole number of 64 bits in plain digits.
+fn is_whole(digits: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(digits) else { return false };
+    text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok()
 }
 
 /// The value as all of these columns take it.

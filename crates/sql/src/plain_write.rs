@@ -48,7 +48,7 @@ impl PlainWrite {
     /// Reads a statement. Returns `None` if it does not have this form.
     #[must_use]
     pub fn of(sql: &str, dialect: Dialect) -> Option<Self> {
-        let mut reader = Reader { sql: &without_comments(sql, dialect), at: 0 };
+        let mut reader = Reader { sql: &without_comments(sql, dialect), at: 0, dialect };
         match reader.word()?.as_str() {
             "insert" | "replace" => Self::insert(reader),
             "update" => Self::update(reader),
@@ -80,7 +80,8 @@ impl PlainWrite {
                 reader.at = at;
             }
             // What cannot be read is left to the database.
-            given.extend(reader.assignments().unwrap_or_default());
+            let (assigned, _) = reader.assignments(&table);
+            given.extend(assigned);
         }
         Some(Self { schema, table, given })
     }
@@ -91,8 +92,8 @@ impl PlainWrite {
         if reader.word()? != "set" {
             return None;
         }
-        let given = reader.assignments()?;
-        Some(Self { schema, table, given })
+        let (given, is_complete) = reader.assignments(&table);
+        is_complete.then_some(Self { schema, table, given })
     }
 }
 
@@ -120,6 +121,7 @@ fn ends_values(rest: &str) -> bool {
 struct Reader<'s> {
     sql: &'s str,
     at: usize,
+    dialect: Dialect,
 }
 
 impl<'s> Reader<'s> {
@@ -193,20 +195,31 @@ impl<'s> Reader<'s> {
         (begin, rest[..length].trim_end())
     }
 
-    /// Reads `a = :x, b = now()`, up to the end of the values.
-    fn assignments(&mut self) -> Option<Vec<ColumnParameter>> {
-        let mut given = Vec::new();
+    /// Reads `a = :x, b = now()`, up to the end of the values. Returns what it read, and whether that is all.
+    fn assignments(&mut self, table: &Name) -> (Vec<ColumnParameter>, bool) {
+        let (mut given, mut is_complete) = (Vec::new(), true);
         loop {
-            let column = self.name()?;
-            if !self.mark('=') {
-                return None;
-            }
+            let column = self.column(table).filter(|_| self.mark('='));
             let (at, value) = self.set_value();
-            given.extend(ColumnParameter::of(column, at, value));
+            match column {
+                Some(column) => given.extend(ColumnParameter::of(column, at, value)),
+                None => is_complete = false,
+            }
             if !self.mark(',') {
-                return Some(given);
+                return (given, is_complete);
             }
         }
+    }
+
+    /// Reads the name of a column. In MySQL and MariaDB the name of the table may be before it; PostgreSQL would assign
+    /// to a field of a column.
+    fn column(&mut self, table: &Name) -> Option<Name> {
+        let name = self.name()?;
+        if self.dialect == Dialect::Dollar || !self.mark('.') {
+            return Some(name);
+        }
+        let is_table = name.text.eq_ignore_ascii_case(&table.text);
+        self.name().filter(|_| is_table)
     }
 
     /// Skips everything up to the end of this word, outside of quotes, comments and parentheses. Returns whether it
@@ -324,6 +337,12 @@ mod tests {
         assert_eq!(mysql("update t set v = 'a' # it's\n, n = :n"), "t: n=n");
         assert_eq!(mysql("update t set v = \"it\\\"s, \", n = :n"), "t: n=n");
         assert_eq!(mysql("update t set \"v\" = \"it's\", n = :n"), "t: n=n");
+        assert_eq!(mysql("update t set T.m = :m, u.v = :v, n = :n"), "none");
+        assert_eq!(mysql("update t set T.m = :m, n = :n"), "t: m=m n=n");
+        assert_eq!(
+            mysql("insert into t (a) values (:a) on duplicate key update u.v = :v, t.m = :m"),
+            "t: a=a m=m"
+        );
         assert_eq!(mysql("update t set v = --1, n = :n"), "t: n=n");
         assert_eq!(mysql("update t set v = 1--1, n = :n"), "t: n=n");
         assert_eq!(mysql("update t set m = :m, n = :n /*!50000 + 1 */"), "t: m=m");

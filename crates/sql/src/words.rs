@@ -45,6 +45,12 @@ impl EnumValues {
         }
     }
 
+    /// Whether a text that is compared with the column may be the number of a value.
+    #[must_use]
+    pub fn is_number(&self, text: &[u8]) -> bool {
+        is_word_number(text) && self.check(text).is_err()
+    }
+
     /// A text as the column stores it: of a set each word once, in the order of its declaration. A text with
     /// words that are not known stays as it is.
     #[must_use]

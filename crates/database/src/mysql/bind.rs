@@ -19,7 +19,7 @@ pub(super) fn bound(fit: Fit<'_>, takes: &Takes) -> Value {
             let number = std::str::from_utf8(&digits).ok().and_then(|text| text.parse().ok());
             let unsigned = || match takes {
                 // The bytes of a text would be its bits.
-                Takes::Bits(_) | Takes::Each(_) => {
+                Takes::Bits(_) | Takes::Each(_) | Takes::Compared(_) => {
                     std::str::from_utf8(&digits).ok()?.parse().ok().map(Value::UInt)
                 }
                 _ => None,

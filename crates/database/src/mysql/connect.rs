@@ -77,7 +77,7 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseEr
     let form = Form::of(&mut connection, &job.action, key.index.as_deref()).await;
     let form = form.map_err(|error| refused(name, &error))?;
     let takes = schema::takes(&mut connection, &job.action, &driver.names).await;
-    let takes = takes.map_err(|error| refused(name, &error))?;
+    let (takes, uncompared) = takes.map_err(|error| refused(name, &error))?;
     let mut doubts = match (&job.action, job.sync) {
         (Action::Query(_), _) | (_, Sync::Normal) => Vec::new(),
         (_, Sync::Full) => durability::doubts(&mut connection, name).await?,
@@ -85,9 +85,9 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseEr
     let engines = engines::check(&mut connection, name, job).await?;
     let is_atomic = engines.doubts.is_empty();
     if let Action::Statement(sql) = &job.action {
-        let is_reserved = |name: &str| source::reserved(name).is_some();
-        doubts.extend(sql::unchecked(sql, &driver.names, is_reserved));
+        doubts.extend(sql::unchecked(sql, sql::Dialect::Question, source::is_reserved));
     }
+    doubts.extend(sql::uncompared(&uncompared));
     doubts.extend(engines.doubts);
     doubts.extend(key.doubts);
     unfit = unfit.or(engines.unfit);

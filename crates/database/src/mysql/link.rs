@@ -245,7 +245,7 @@ impl DatabaseSession for MysqlLink {
     fn is_stale(&mut self, stop: &Stop) -> Result<bool, Fault> {
         let Self { runtime, session: Session { connection, job, names, takes, .. }, .. } = self;
         let now = schema::takes(connection, &job.action, names);
-        Ok(answer(runtime, stop, now, fault::of)? != *takes)
+        Ok(answer(runtime, stop, now, fault::of)?.0 != *takes)
     }
 
     fn has_changed(&mut self, stop: &Stop) -> Result<bool, Fault> {

@@ -2,14 +2,14 @@
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, Statement};
-use sql::{EnumValues, PlainWrite, listed, quoted};
+use sql::{MysqlColumn, PlainWrite, listed, quoted};
 
 use super::fault::refused;
 use super::lookup::Lookup;
 use crate::resend::{KeyColumn, KeyType};
 use crate::source::{self, Source};
 use crate::{Action, DatabaseError, OnConflict};
-use sql::column::{Takes, of_parameter};
+use sql::column::Takes;
 
 /// The numbers of rows that a statement may have, the largest first. Any batch is divided into few of them.
 const SIZES: [usize; 10] = [1000, 500, 250, 100, 50, 25, 10, 5, 2, 1];
@@ -136,47 +136,59 @@ pub(super) async fn check_statement(
     Ok(())
 }
 
-/// Returns what the columns of the parameters accept. The server does not report this for a statement.
+/// Returns what the columns of the parameters accept, and the names of the parameters that are compared with something
+/// else than a column. The server does not report this for a statement.
 pub(super) async fn takes(
     connection: &mut Conn,
     action: &Action,
     names: &[String],
-) -> Result<Vec<Takes>, Error> {
-    let write = match action {
-        Action::Statement(sql) => PlainWrite::of(sql, sql::Dialect::Question),
-        _ => None,
+) -> Result<(Vec<Takes>, Vec<String>), Error> {
+    let sql = match action {
+        Action::Insert { table, .. } => {
+            let (schema, table) = apart(table);
+            let columns = described(connection, schema, table).await?;
+            let column = |name: &String| {
+                let found = columns.iter().find(|it| it.name.eq_ignore_ascii_case(name));
+                found.map(MysqlColumn::takes).unwrap_or_default()
+            };
+            return Ok((names.iter().map(column).collect(), Vec::new()));
+        }
+        Action::Statement(sql) => sql,
+        Action::Query(query) => &query.sql,
     };
-    let (schema, table) = match (action, &write) {
-        (Action::Insert { table, .. }, _) => apart(table),
-        (_, Some(write)) => named(write),
-        _ => return Ok(vec![Takes::Any; names.len()]),
-    };
+    let mut tables = Vec::new();
+    for named in sql::tables(sql, sql::Dialect::Question) {
+        let columns = described(connection, named.schema.as_deref(), &named.table).await?;
+        tables.push((named, columns));
+    }
+    let (takes, unknown) = sql::mysql_parameters(sql, &tables);
+    debug_assert_eq!(takes.len(), names.len(), "both read the same parameters");
+    Ok((takes, unknown))
+}
+
+/// Reads the columns of a table.
+async fn described(
+    connection: &mut Conn,
+    schema: Option<&str>,
+    table: &str,
+) -> Result<Vec<MysqlColumn>, Error> {
     let sql = "select column_name, data_type, \
                cast(case when data_type in ('char', 'varchar') then character_maximum_length \
                when data_type in ('tinytext', 'text') then character_octet_length \
                when data_type = 'bit' then numeric_precision \
                else coalesce(numeric_scale, datetime_precision) end as signed), \
+               cast(numeric_precision as signed), \
                case when data_type in ('enum', 'set') then column_type end \
                from information_schema.columns \
                where table_schema = coalesce(?, database()) and table_name = ?";
-    let rows: Vec<(String, String, Option<u32>, Option<String>)> =
-        connection.exec(sql, (schema, table)).await?;
+    type Described = (String, String, Option<u32>, Option<u32>, Option<String>);
+    let rows: Vec<Described> = connection.exec(sql, (schema, table)).await?;
     let json = json_checks(connection, schema, table).await;
-    let column = |name: &str| {
-        let (name, of, size, words) = rows.iter().find(|it| it.0.eq_ignore_ascii_case(name))?;
-        Some(match &**of {
-            _ if is_json(&json, name) => Takes::Json,
-            "enum" | "set" => {
-                Takes::Word(EnumValues::of_type(words.as_deref().unwrap_or_default()))
-            }
-            of => takes_of(of, *size),
-        })
+    let column = |(name, of, size, precision, words): Described| {
+        let is_json = is_json(&json, &name);
+        MysqlColumn { name, of, size, precision, words, is_json }
     };
-    let takes = names.iter().map(|name| match action {
-        Action::Insert { .. } => column(name).unwrap_or_default(),
-        _ => of_parameter(write.as_ref(), name, |it| column(&it.text)).unwrap_or_default(),
-    });
-    Ok(takes.collect())
+    Ok(rows.into_iter().map(column).collect())
 }
 
 /// Whether one of these checks marks a column as JSON, which is text in MariaDB. The server shows names in other quotes
@@ -218,33 +230,6 @@ pub(super) async fn json_columns(connection: &mut Conn, query: &Statement) -> Ve
         found.push(is_json(&known[at].1, &column.org_name_str()));
     }
     found
-}
-
-/// Returns what a type accepts. `size`: the number of characters or bytes, decimal places, or digits of a fraction of a
-/// second.
-fn takes_of(of: &str, size: Option<u32>) -> Takes {
-    // `float(7,2)` and `double(10,2)` round; without a length they do not.
-    let rounded = |of: Takes| match size {
-        Some(places) => Takes::Rounded(Box::new(of), places),
-        None => of,
-    };
-    let size = size.unwrap_or(0);
-    match of {
-        "tinyint" | "smallint" | "mediumint" | "int" | "bigint" => Takes::Integer,
-        "year" => Takes::Year,
-        "float" => rounded(Takes::Single),
-        "double" => rounded(Takes::Double),
-        "decimal" => Takes::ShortDecimal(size),
-        "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" => Takes::Bytes,
-        "json" => Takes::Json,
-        "char" | "varchar" => Takes::Limited(size as usize),
-        "tinytext" | "text" => Takes::LimitedBytes(size as usize),
-        "date" => Takes::Date,
-        "time" => Takes::Time(size),
-        "datetime" | "timestamp" => Takes::Utc(size),
-        "bit" => Takes::Bits(size.clamp(1, 64)),
-        _ => Takes::Text,
-    }
 }
 
 /// Returns the schema of a table, if it is named, and the table's name.

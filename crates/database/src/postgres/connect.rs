@@ -22,7 +22,7 @@ use crate::rows::Shape;
 #[cfg(feature = "tls")]
 use crate::server::roots;
 use crate::server::{self, KEEPALIVE};
-use crate::source::{Members, Source};
+use crate::source::{self, Members, Source};
 use crate::{Action, DatabaseError, Format, Host, Server, Sync, Tls};
 
 /// Opens a connection and prepares what a handler needs.
@@ -89,7 +89,9 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Session, Databas
         Action::Statement(_) => {
             let prepared = client.prepare(&driver.text.sql).await.map_err(statement)?;
             schema::check_parameters(&driver.text, &sources, &prepared)?;
-            takes = of_statement(&prepared).await.map_err(told)?;
+            let (accepted, error) = of_statement(&prepared).await.map_err(told)?;
+            error.map_or(Ok(()), Err)?;
+            takes = accepted;
             let known = Columns::of(&prepared, takes.clone());
             let columns = prepared.columns().iter();
             returned = columns.map(|column| column.name().to_owned()).collect();
@@ -98,7 +100,7 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Session, Databas
         Action::Query(asked) => {
             let prepared = client.prepare(&driver.text.sql).await.map_err(statement)?;
             schema::check_parameters(&driver.text, &sources, &prepared)?;
-            takes = of_statement(&prepared).await.map_err(told)?;
+            (takes, _) = of_statement(&prepared).await.map_err(told)?;
             let columns = Columns::of(&prepared, takes.clone());
             let in_json = asked.rows != Format::Tsv;
             let run = query(&client, &driver.text.sql, prepared, in_json).await;
@@ -106,7 +108,10 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Session, Databas
             (run, columns, sources)
         }
     };
-    let doubts = durability::doubts(&client, name, job).await?;
+    let mut doubts = durability::doubts(&client, name, job).await?;
+    if let Action::Statement(sql) = &job.action {
+        doubts.extend(sql::unchecked(sql, sql::Dialect::Dollar, source::is_reserved));
+    }
     let ack = ack::of(job, &mut members, &returned)?;
     let reads = ack.iter().any(|piece| matches!(piece, Piece::Returned(_)));
     if let (true, Run::Rows { statement, plan }) = (reads, &mut run) {

@@ -96,6 +96,8 @@ struct Column {
     /// The type with its length, to which a value is converted when it is stored.
     stored: String,
     takes: Takes,
+    /// The numbers of the type and of the base type of a domain.
+    types: [u32; 2],
     /// The type of an array of these values, if there is one.
     array: Option<String>,
     must_be_given: bool,
@@ -140,7 +142,9 @@ const COLUMNS: &str = "\
            a.attidentity = 'a' or a.attgenerated <> '', \
            format_type(a.atttypid, a.atttypmod), \
            (select repeat('range of ', b.ranges) || format_type(b.oid, b.modifier) \
-              || repeat('[]', b.dimensions) from base b where b.number = a.attnum order by b.depth desc limit 1) \
+              || repeat('[]', b.dimensions) from base b where b.number = a.attnum order by b.depth desc limit 1), \
+           a.atttypid, (select b.oid from base b where b.number = a.attnum \
+              and b.dimensions + b.ranges = 0 order by b.depth desc limit 1) \
     from pg_attribute a join pg_type t on t.oid = a.atttypid \
     where a.attrelid = to_regclass($1::text) and a.attnum > 0 and not a.attisdropped \
     order by a.attnum";
@@ -382,18 +386,20 @@ async fn columns_of(client: &Client, named: &str) -> Result<Vec<Column>, Error> 
         is_generated: row.get(4),
         stored: row.get(5),
         takes: sql::postgres_takes(row.get(6)),
+        types: [row.get(7), row.get(8)],
     };
     Ok(rows.iter().map(column).collect())
 }
 
 /// Returns what the parameters of a prepared statement accept: as the columns that they are written to, if the
-/// statement shows them plainly, otherwise as their types. A query compares JSON as text.
+/// statement shows them plainly, otherwise as their types. A query compares JSON as text. Also returns the error if the
+/// server has read a parameter as another type than that of its column, which may change the value.
 pub(super) async fn takes_of_statement(
     client: &Client,
     action: &Action,
     names: &[String],
     statement: &Statement,
-) -> Result<Vec<Takes>, Error> {
+) -> Result<(Vec<Takes>, Option<DatabaseError>), Error> {
     let (write, reads) = match action {
         Action::Statement(sql) => (PlainWrite::of(sql, sql::Dialect::Dollar), false),
         _ => (None, true),
@@ -419,7 +425,34 @@ pub(super) async fn takes_of_statement(
             takes => takes,
         }
     });
-    Ok(takes.collect())
+    let unlike = |(given, column): (&ColumnParameter, &String)| {
+        let column = known.iter().find(|known| known.name == *column)?;
+        let (_, of) =
+            names.iter().zip(statement.params()).find(|(name, _)| **name == given.name)?;
+        read_otherwise(given, column, of)
+    };
+    let error = given.iter().zip(&columns).find_map(unlike);
+    Ok((takes.collect(), error))
+}
+
+/// Returns the error of a parameter that the server reads as another type than its column stores.
+fn read_otherwise(given: &ColumnParameter, column: &Column, of: &Type) -> Option<DatabaseError> {
+    let base = match of.kind() {
+        Kind::Domain(base) => base,
+        _ => of,
+    };
+    let [own, stored] = column.types;
+    if of.oid() == own || sql::postgres_keeps(base.oid(), stored) {
+        return None;
+    }
+    let (name, wanted) = (&given.name, &column.of);
+    let text = format!(
+        "parameter `:{name}` goes into column `{}` of type {wanted}, but the server reads it as {}, because of another \
+         place of the statement; write `:{name}::{wanted}` at its other places, or use another parameter there",
+        column.name,
+        type_name(of)
+    );
+    Some(DatabaseError::statement(&text, Some(given.at)))
 }
 
 /// Returns what a parameter of this type accepts.

@@ -57,7 +57,7 @@ impl Prepared {
         let known = async {
             let statement = client.prepare(&self.sql).await?;
             let (action, names) = (&self.job.action, &self.names);
-            let takes = schema::takes_of_statement(client, action, names, &statement).await?;
+            let (takes, _) = schema::takes_of_statement(client, action, names, &statement).await?;
             Ok(Columns::of(&statement, takes))
         };
         match known.await {

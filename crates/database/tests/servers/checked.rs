@@ -128,6 +128,66 @@ fn what_a_power_failure_could_take_is_told(place: &Place) {
     }
 }
 
+/// The type comes from the place that the server reads first.
+#[test]
+fn a_parameter_that_the_server_reads_as_another_type_is_refused() {
+    let place = Place::postgres();
+    place.run(
+        "create domain whole as integer; create table kept (id bigint primary key, n numeric(20,4), \
+         r real, d double precision, i integer, w whole, v text, c varchar(9), day date, at timestamptz, b bytea, a integer[])",
+    );
+    for (sql, of) in [
+        ("insert into kept (id, day, at) values (:id, :x::date, :x)", "timestamp with time zone"),
+        ("update kept set n = :x where id = :id and r < :x", "numeric"),
+        (
+            "insert into kept (id, d) values (:id, :x) on conflict (id) do update set n = :x",
+            "numeric",
+        ),
+        ("insert into kept (id, i) values (:id, :x) on conflict (id) do update set v = :x", "text"),
+        (
+            "update kept set at = :x where id = :id and :x > localtimestamp",
+            "timestamp with time zone",
+        ),
+    ] {
+        let text = told(&place, Job::new(Action::Statement(sql.to_owned()))).to_string();
+        assert!(text.contains("but the server reads it as "), "{sql}: {text}");
+        assert!(text.contains(&format!("write `:x::{of}` at its other places")), "{sql}: {text}");
+    }
+    for sql in [
+        "insert into kept (id, day, at) values (:id, :x::timestamptz::date, :x)",
+        "update kept set n = :x where id = :id and r < :x::numeric",
+        "insert into kept (id, w, a, b, c) values (:id, :w, :a, :b, :c)",
+        "insert into kept (id, i) values (:id, :i) on conflict (id) do update set n = :i, w = :i",
+        "insert into kept (id, v) values (:id, :v) on conflict (id) do update set c = :v",
+        "update kept set v = :c where c = :c",
+    ] {
+        let job = Job::new(Action::Statement(sql.to_owned()));
+        place.options(job).unwrap().check().unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+}
+
+#[test]
+fn a_statement_of_postgres_whose_values_are_not_checked_is_told() {
+    let place = Place::postgres();
+    place.with_hits();
+    let doubts = |sql: &str| {
+        let job = Job::new(Action::Statement(sql.to_owned()));
+        let doubts = place.options(Job { sync: Sync::Normal, ..job }).unwrap().doubts().unwrap();
+        doubts.iter().filter(|it| it.contains("not compared with the type")).count()
+    };
+    for (sql, expected) in [
+        ("insert into hits (id, path) select :id, :path", 1),
+        ("update hits set (path, status) = (:path, :status) where id = :id", 1),
+        ("insert into hits (id, path) values (:id, coalesce(:path, ''))", 1),
+        ("insert into hits (id, path) values (:id, :path)", 0),
+        ("update hits set path = :path where id = :id", 0),
+        ("delete from hits where id = :id", 0),
+        ("select length(:path)", 0),
+    ] {
+        assert_eq!(doubts(sql), expected, "{sql}");
+    }
+}
+
 #[test]
 fn a_statement_whose_values_are_not_checked_is_told() {
     let place = Place::mariadb();
@@ -142,6 +202,7 @@ fn a_statement_whose_values_are_not_checked_is_told() {
         "insert hits (id, path) values (:id, :path)",
         "insert into hits (id, path) values (:id, :path), (:id + 1, :path)",
         "insert into hits (id, path) values (:id, coalesce(:path, ''))",
+        "insert into hits (id, path) values (:id, :path) on duplicate key update path = concat(path, :path)",
     ] {
         assert_eq!(doubts(sql), 1, "{sql}");
     }

@@ -16,6 +16,7 @@ mod certificates;
 mod proxy;
 
 mod checked;
+mod compared;
 mod cut;
 mod details;
 mod dropped;

@@ -290,3 +290,57 @@ fn bytes_are_base64_in_json_alone() {
     let tsv = Takes::Bytes.fit(Value::Bytes(b"\xff"), false);
     assert_eq!(tsv, Ok(Fit::Bytes(b"\xff".into())));
 }
+
+#[test]
+fn a_value_that_mysql_compares_is_not_converted() {
+    let integer = |booleans| Compared::Integer { booleans };
+    let decimal = |is_short| Compared::Decimal { is_short };
+    let time = Compared::Time(Box::new(Takes::Utc(6)));
+    let words = Compared::Word(EnumValues::of_type("enum('a','2')"));
+    for (of, value, expected) in [
+        (integer(false), Value::Number(b"9007199254740993"), Some("number 9007199254740993")),
+        (
+            integer(false),
+            Value::Bytes(b"18446744073709551615"),
+            Some("number 18446744073709551615"),
+        ),
+        (integer(false), Value::Number(b"9007199254740993.0"), None),
+        (integer(false), Value::Number(b"18446744073709551616"), None),
+        (integer(false), Value::Bytes(b""), None),
+        (integer(false), Value::Bytes(b"abc"), None),
+        (integer(false), Value::Bytes(b"1abc"), None),
+        (integer(false), Value::Json(b"true"), None),
+        (integer(true), Value::Json(b"true"), Some("number 1")),
+        (decimal(true), Value::Number(b"1.10"), Some("number 1.10")),
+        (decimal(true), Value::Number(b"1.1000000000000000001"), None),
+        (decimal(true), Value::Json(b"true"), None),
+        (decimal(true), Value::Bytes(b"abc"), None),
+        (decimal(false), Value::Number(b"17"), Some("number 17")),
+        (decimal(false), Value::Number(b"1.5"), None),
+        (decimal(false), Value::Number(b"123456789012345678901234567891"), None),
+        (Compared::Double, Value::Bytes(b"0.5"), Some("number 0.5")),
+        (Compared::Double, Value::Bytes(b"0x"), None),
+        (Compared::Text, Value::Number(b"0"), Some("text 0")),
+        (Compared::Text, Value::Json(b"false"), Some("text false")),
+        (Compared::Expression, Value::Number(b"0"), Some("text 0")),
+        (Compared::Expression, Value::Json(b"false"), None),
+        (
+            time.clone(),
+            Value::Bytes(b"2024-01-01T02:00:00+02:00"),
+            Some("text 2024-01-01 00:00:00"),
+        ),
+        (time.clone(), Value::Bytes(b"abc"), None),
+        (time, Value::Json(b"false"), None),
+        (words.clone(), Value::Bytes(b"A"), Some("text A")),
+        (words.clone(), Value::Bytes(b"2"), Some("text 2")),
+        (words.clone(), Value::Bytes(b"1"), None),
+        (words, Value::Number(b"1"), None),
+    ] {
+        let fit = Takes::Compared(of.clone()).fit(value, true).ok().map(|fit| match fit {
+            Fit::Number(digits) => format!("number {}", String::from_utf8_lossy(&digits)),
+            Fit::Text(text) => format!("text {}", String::from_utf8_lossy(&text)),
+            other => format!("{other:?}"),
+        });
+        assert_eq!(fit.as_deref(), expected, "{of:?} {value:?}");
+    }
+}

@@ -1,0 +1,50 @@
+//! What the parameters of a statement of MySQL and MariaDB accept. The server does not report their types.
+
+use crate::column::{Compared, Takes, of_parameter};
+use crate::uses::{TableName, Use, Uses};
+use crate::{Dialect, MysqlColumn, PlainWrite};
+
+/// A table that a statement names, with its columns. A table that does not exist has none.
+pub type MysqlTable = (TableName, Vec<MysqlColumn>);
+
+/// Returns what the value of each parameter must be, in their order, and the names of those that are compared with
+/// something else than a column.
+#[must_use]
+pub fn mysql_parameters(sql: &str, tables: &[MysqlTable]) -> (Vec<Takes>, Vec<String>) {
+    let uses = Uses::of(sql, Dialect::Question);
+    let write = PlainWrite::of(sql, Dialect::Question);
+    let columns = |wanted: &TableName| {
+        let found = tables
+            .iter()
+            .find(|(table, _)| table.schema == wanted.schema && table.table == wanted.table);
+        found.map(|(_, columns)| &**columns).filter(|columns| !columns.is_empty())
+    };
+    let compared = |table: &TableName, name: &str| {
+        let column = columns(table)?.iter().find(|it| it.name.eq_ignore_ascii_case(name));
+        Some(column.map(MysqlColumn::compared))
+    };
+    // The table that is written to is named first.
+    let written = |name: &str| {
+        let write = write.as_ref()?;
+        let (_, columns) = tables.iter().find(|(table, _)| table.table == write.table.text)?;
+        columns.iter().find(|it| it.name.eq_ignore_ascii_case(name)).map(MysqlColumn::takes)
+    };
+    let mut unknown = Vec::new();
+    let takes = uses.parameters.iter().map(|(_, name, of)| match of {
+        Use::Pattern => Takes::Compared(Compared::Text),
+        Use::Column(column) => uses.resolve(column, compared).unwrap_or_else(|| {
+            unknown.push(name.clone());
+            Takes::Compared(Compared::Expression)
+        }),
+        Use::Expression => {
+            unknown.push(name.clone());
+            Takes::Compared(Compared::Expression)
+        }
+        Use::Value | Use::Json | Use::Other => {
+            of_parameter(write.as_ref(), name, |it| written(&it.text)).unwrap_or_default()
+        }
+    });
+    let takes = takes.collect();
+    unknown.dedup();
+    (takes, unknown)
+}
