@@ -60,7 +60,8 @@ pub(crate) fn test(workspace: &Workspace, arguments: &TestArguments) -> ExitCode
     let mut report = None;
     steps.step("tools", "cargo xtask test --only tools", || {
         let tools = requirements::provide(requirements::TESTS)?;
-        Ok(format!("{tools}, {}", requirements::provide_node(&workspace.root)?))
+        let node = requirements::provide_node(&workspace.root)?;
+        Ok(format!("{tools}, {node}, {}", requirements::provide_go(&workspace.root)?))
     });
     steps.step("format", "cargo xtask fmt", || {
         shell::run(workspace.cargo(["fmt", "--all", "--check", "--", "--color", "never"]))
@@ -97,7 +98,8 @@ pub(crate) fn faults(workspace: &Workspace, arguments: &FaultArguments) -> ExitC
     let mut steps = Steps::new(false, &[]);
     let mut report = None;
     steps.step("tools", "cargo xtask test --only tools", || {
-        requirements::provide(requirements::TESTS)
+        let tools = requirements::provide(requirements::TESTS)?;
+        Ok(format!("{tools}, {}", requirements::provide_go(&workspace.root)?))
     });
     steps.step("faults", "cargo xtask faults", || {
         // The arguments are those with which all tests are built, so that nothing is rebuilt.

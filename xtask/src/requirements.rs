@@ -158,6 +158,27 @@ pub(crate) fn provide_node(root: &Path) -> Result<String, Failure> {
     })
 }
 
+/// A Go module that tests run, with its version.
+const NATS_SERVER: (&str, &str) = ("github.com/nats-io/nats-server/v2", "v2.14.9");
+
+/// Installs the NATS server under `target`. Without Go, tests that need it report that they could not run.
+pub(crate) fn provide_go(root: &Path) -> Result<String, Failure> {
+    let (module, version) = NATS_SERVER;
+    let folder = shell::folder(root.join("target/tools/bin"))?;
+    if is_program(&folder.join("nats-server")) {
+        return Ok("nats-server there".to_owned());
+    }
+    if !on_path("go") {
+        return Ok("no nats-server, because there is no Go".to_owned());
+    }
+    let mut go = Command::new("go");
+    go.env("GOBIN", &folder).arg("install").arg(format!("{module}@{version}"));
+    shell::run(go).map(|_| "installed nats-server".to_owned()).map_err(|mut failure| {
+        failure.output.push_str("\nGo could not install what tests run; is there a module proxy?");
+        failure
+    })
+}
+
 impl Requirement {
     fn is_there(self) -> bool {
         match self.probe {

@@ -2,7 +2,7 @@
 
 /// Counters of events since the start of the daemon.
 ///
-/// `written` = `acknowledged` + `lost_races` + `unknown` + the writes in flight.
+/// `written` = `acknowledged` + `lost_races` + `rejected` + `unknown` + the writes in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Writes that were sent: bindings, touches, deletions and marks.
@@ -11,6 +11,8 @@ pub struct Counters {
     pub acknowledged: u64,
     /// Writes that the server rejected because another daemon had written first.
     pub lost_races: u64,
+    /// Writes that the server did not store for another reason: it was full, or did not permit them.
+    pub rejected: u64,
     /// Writes whose outcome is unknown: the connection ended first.
     pub unknown: u64,
     /// Bindings of this daemon that were replaced by a concurrent binding of another daemon.

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::hash::Hasher;
 
+use exchange::SharedKey;
+use sha2::{Digest as _, Sha256};
 use siphasher::sip128::{Hasher128, SipHasher13};
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -10,6 +12,21 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 /// The secret of a cluster. All its daemons have the same.
 #[derive(Clone, Copy)]
 pub struct Secret(pub u64, pub u64);
+
+impl Secret {
+    /// Derives the numbers from the text of a configuration.
+    #[must_use]
+    pub fn from_text(text: &[u8]) -> Self {
+        let mut digest = Sha256::new();
+        digest.update(b"roadstead shared bindings");
+        digest.update(text);
+        let digest = digest.finalize();
+        let number = |at: usize| {
+            digest[at..at + 8].iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
+        };
+        Self(number(0), number(8))
+    }
+}
 
 impl fmt::Debug for Secret {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -38,6 +55,12 @@ impl Key {
     #[must_use]
     pub const fn shard(&self) -> u8 {
         self.0[0]
+    }
+
+    /// The key in the form of the table of a pool.
+    #[must_use]
+    pub const fn shared(&self) -> SharedKey {
+        SharedKey(self.0)
     }
 
     pub(crate) const fn bytes(&self) -> &[u8; 16] {
@@ -92,6 +115,12 @@ impl Key {
         }
         let key = Self(bytes);
         (key.name() == name).then_some(key)
+    }
+}
+
+impl From<SharedKey> for Key {
+    fn from(key: SharedKey) -> Self {
+        Self(key.0)
     }
 }
 

@@ -51,8 +51,10 @@
 //! bucket was lost, they are kept instead, and written when they are used. [`Digest`] describes how daemons prove that their
 //! contents agree; a shard that differs is fetched again.
 
+mod client;
 mod counters;
 mod digest;
+mod digest_format;
 mod flights;
 mod identity;
 mod key;
@@ -71,6 +73,10 @@ mod stream;
 mod table;
 mod value;
 
+pub use client::{
+    Changes, CheckReport, CheckedKey, Cluster, ClusterConfig, ClusterStatus, MachineStatus,
+    TableConfig, TableStatus, TlsFiles, Uses, uses,
+};
 pub use counters::Counters;
 pub use digest::{Difference, Digest, Listed, SHARDS, ShardDigest, differences};
 pub use key::{Key, Secret};
@@ -78,6 +84,6 @@ pub use message::{
     Change, ChangeKind, Command, Epoch, Event, OperationId, Origin, Subject, Target, Value,
 };
 pub use proofs::Proof;
-pub use replica::{Replica, Status};
+pub use replica::{Replica, Status, Update};
 pub use settings::Settings;
 pub use state::State;

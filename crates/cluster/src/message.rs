@@ -93,7 +93,7 @@ pub enum Command {
         /// The key.
         subject: Subject,
     },
-    /// Write one key. Answered by [`Event::Written`] or [`Event::LostRace`].
+    /// Write one key. Answered by [`Event::Written`], [`Event::LostRace`] or [`Event::Rejected`].
     Write {
         /// The operation.
         operation: OperationId,
@@ -163,6 +163,14 @@ pub enum Event {
     LostRace {
         /// The write.
         operation: OperationId,
+    },
+    /// A write was rejected for another reason: the bucket is full, or the user has no permission. The write is repeated
+    /// immediately, so the client reports it late.
+    Rejected {
+        /// The write.
+        operation: OperationId,
+        /// The reason, for people.
+        reason: String,
     },
     /// A digest of another daemon.
     Digest(Box<Digest>),

@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, VecDeque};
 use crate::counters::Counters;
 use crate::digest::Listed;
 use crate::flights::Flights;
-use crate::key::Secret;
+use crate::key::{Key, Secret};
 use crate::message::{Command, Epoch, Event, OperationId, Origin, Target};
 use crate::pending::Pending;
 use crate::proofs::{Proof, Proofs};
@@ -61,6 +61,17 @@ pub struct Replica {
     counters: Counters,
     source: Source,
     outbox: VecDeque<Command>,
+    /// What the reader of the table has to adopt.
+    updates: VecDeque<Update>,
+}
+
+/// A binding that another daemon has made, used or ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Update {
+    /// The client.
+    pub key: Key,
+    /// Its target; `None`: it is not bound any more.
+    pub target: Option<Target>,
 }
 
 /// The writes that wait and those in flight.
@@ -137,7 +148,14 @@ impl Replica {
             counters: Counters::default(),
             source: Source { random: Random::new(seed), last: 0 },
             outbox: VecDeque::new(),
+            updates: VecDeque::new(),
         }
+    }
+
+    /// Returns the next change by another daemon, for a reader that has a table of its own. Call it until it returns
+    /// `None`, after each event and each [`Replica::report`].
+    pub fn poll_update(&mut self) -> Option<Update> {
+        self.updates.pop_front()
     }
 
     /// Takes what the client of the server reports.
@@ -151,6 +169,7 @@ impl Replica {
             Event::Got { operation, change } => self.got(now_ms, operation, change),
             Event::Written { operation, revision } => self.written(now_ms, operation, revision),
             Event::LostRace { operation } => self.lost_race(now_ms, operation),
+            Event::Rejected { operation, .. } => self.rejected(now_ms, operation),
             Event::Digest(digest) => self.received_digest(now_ms, *digest),
         }
     }
@@ -219,8 +238,9 @@ impl Replica {
         assert!(self.table.length() <= room, "never over the limit");
         assert!(self.writer.pending.length() <= self.settings.pending_max, "a bounded queue");
         assert!(self.writer.flights.sent() <= self.settings.unacknowledged_max + 1, "a window");
-        let Counters { written, acknowledged, lost_races, unknown, .. } = self.counters;
-        let ended = acknowledged + lost_races + unknown + self.writer.flights.sent() as u64;
+        let Counters { written, acknowledged, lost_races, rejected, unknown, .. } = self.counters;
+        let ended =
+            acknowledged + lost_races + rejected + unknown + self.writer.flights.sent() as u64;
         assert_eq!(written, ended, "every write has one outcome");
         let mut entries = 0;
         for entry in self.table.iter() {

@@ -37,6 +37,12 @@ impl Settings {
     pub(crate) const fn touch_after_ms(&self) -> u64 {
         self.lifetime_ms / 4
     }
+
+    /// The table of a pool reports the uses of a client at most a sixteenth of the lifetime late. The touch is then
+    /// written when a quarter has passed, at the latest.
+    pub(crate) const fn touch_reported_after_ms(&self) -> u64 {
+        self.touch_after_ms() - self.lifetime_ms / 16
+    }
 }
 
 impl Default for Settings {

@@ -20,6 +20,7 @@ mod printable;
 mod proof;
 mod random;
 mod request;
+mod shared_binding;
 mod table;
 
 pub use by_worker::ByWorker;
@@ -34,6 +35,7 @@ pub use printable::{is_hidden, json_escape, visible};
 pub use proof::Proof;
 pub use random::{Random, mix};
 pub use request::{Peer, Request, Stamps};
+pub use shared_binding::{BindingChange, BindingUse, SharedKey};
 pub use table::{Place, Table, TableId};
 
 pub use block::{Block, Slice};

@@ -20,9 +20,9 @@ const RUNTIMES: &[&str] = &[
     "tokio",
 ];
 
-/// Crates that have a runtime on their own threads: the admin address, and the database drivers, each on the thread of
-/// its handler.
-const OWNERS: &[&str] = &["control", "database"];
+/// Crates that have a runtime on their own threads: the client of NATS, the admin address, and the database drivers,
+/// each on the thread of its handler.
+const OWNERS: &[&str] = &["cluster", "control", "database"];
 
 /// Crates that have a runtime in their tree because they depend on one of these.
 const ABOVE: &[&str] = &["roadstead"];

@@ -1,6 +1,6 @@
 //! Requests: lookups, bindings and the expiry of entries.
 
-use super::Replica;
+use super::{Replica, Update};
 use crate::key::Key;
 use crate::message::Target;
 use crate::table::{Entry, Flag};
@@ -61,6 +61,28 @@ impl Replica {
         entry.set(Flag::Refused, false);
         entry.set(Flag::Dirty, true);
         self.queue_first(now_ms, place);
+    }
+
+    /// Takes a report of a reader that has a table of its own: it sent a request of this client to `target`, and its
+    /// table had `before`. A decision that did not know the binding of another daemon loses: the reader gets that
+    /// binding from [`Replica::poll_update`].
+    pub fn report(&mut self, now_ms: u64, key: &Key, before: Option<Target>, target: Target) {
+        let found = self.find(now_ms, key);
+        if found == Some(target) {
+            let place = self.table.place(key).expect("it was found");
+            let entry = self.table.at(place);
+            let idle = now_ms.saturating_sub(entry.published_ms);
+            if !entry.is(Flag::Dirty) && idle >= self.settings.touch_reported_after_ms() {
+                self.queue_touch(now_ms, place);
+            }
+            return;
+        }
+        if found.is_some() && found != before {
+            self.counters.conflicts += u64::from(before != Some(target));
+            self.updates.push_back(Update { key: *key, target: found });
+            return;
+        }
+        self.bind(now_ms, key, target);
     }
 
     /// Ends the binding of this client at all daemons. Like a binding, it loses against a concurrent write.

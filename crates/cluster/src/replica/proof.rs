@@ -12,20 +12,28 @@ const FETCHES_MAX: u32 = 32;
 impl Replica {
     /// Takes the digest at a mark, sends it, and compares it with those that arrived earlier.
     pub(super) fn take_digest(&mut self, now_ms: u64, revision: u64) {
-        let (true, Some(epoch)) = (self.stream.is_caught_up, self.stream.mark.epoch) else {
-            return;
-        };
-        let digest = Digest {
+        let Some(digest) = self.digest_at(revision) else { return };
+        self.outbox.push_back(Command::PublishDigest(Box::new(digest.clone())));
+        self.fetch_evicted();
+        let others = self.proofs.capture(&digest);
+        others.iter().for_each(|other| self.compare(now_ms, &digest, other));
+    }
+
+    /// The digest of what the server has, as far as it was read. `None`: it was not read to its end.
+    #[must_use]
+    pub fn digest(&self) -> Option<Digest> {
+        self.digest_at(self.stream.position)
+    }
+
+    fn digest_at(&self, revision: u64) -> Option<Digest> {
+        let epoch = self.stream.mark.epoch.filter(|_| self.stream.is_caught_up)?;
+        Some(Digest {
             origin: self.origin,
             epoch,
             revision,
             shards: Box::new(*self.shards.digests()),
             incomplete: self.shards.incomplete(revision),
-        };
-        self.outbox.push_back(Command::PublishDigest(Box::new(digest.clone())));
-        self.fetch_evicted();
-        let others = self.proofs.capture(&digest);
-        others.iter().for_each(|other| self.compare(now_ms, &digest, other));
+        })
     }
 
     pub(super) fn received_digest(&mut self, now_ms: u64, digest: Digest) {

@@ -2,7 +2,7 @@
 
 use exchange::mutant::{Mutant, active};
 
-use super::Replica;
+use super::{Replica, Update};
 use crate::key::Key;
 use crate::message::{Change, ChangeKind, OperationId, Origin, Subject, Target, Value};
 use crate::read::Read;
@@ -79,6 +79,7 @@ impl Replica {
         entry.published_ms = self.published_ms(now_ms, read);
         let place = self.insert(now_ms, entry);
         self.shards.list(self.table.at_mut(place));
+        self.updates.push_back(Update { key, target: Some(target) });
     }
 
     /// When a value was written, at the latest. If its age is unknown, the first use writes it again.
@@ -128,7 +129,9 @@ impl Replica {
         if is_new {
             entry.is_mine = false;
             entry.published_ms = published_ms;
+            let key = entry.key;
             self.table.touch(place, now_ms);
+            self.updates.push_back(Update { key, target: Some(target) });
         }
     }
 
@@ -151,6 +154,7 @@ impl Replica {
         entry.set(Flag::Dirty, false);
         entry.set(Flag::Refused, false);
         entry.set(Flag::Removed, true);
+        self.updates.push_back(Update { key: entry.key, target: None });
         // While the shard is fetched, an older value may still arrive.
         if !self.shards.is_reading(entry.key.shard()) {
             self.remove(place);

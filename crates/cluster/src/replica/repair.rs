@@ -2,7 +2,7 @@
 
 use exchange::mutant::{Mutant, active};
 
-use super::Replica;
+use super::{Replica, Update};
 use crate::message::{Command, OperationId};
 use crate::repairs::Fetch;
 use crate::state::State;
@@ -96,6 +96,7 @@ impl Replica {
             entry.revision = 0;
             if !is_bound || !is_kept {
                 self.counters.swept += u64::from(is_bound);
+                self.updates.push_back(Update { key: entry.key, target: None });
                 self.remove(place);
                 return;
             }

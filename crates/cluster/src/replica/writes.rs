@@ -55,7 +55,8 @@ impl Replica {
         let entry = *self.table.at(place);
         let queue = if is_touch { Flag::QueuedTouch } else { Flag::QueuedFirst };
         let is_bound = self.is_bound(now_ms, &entry);
-        let is_recent = now_ms.saturating_sub(entry.published_ms) < self.settings.touch_after_ms();
+        let idle = now_ms.saturating_sub(entry.published_ms);
+        let is_recent = idle < self.settings.touch_reported_after_ms();
         if !entry.is(queue) {
             return None;
         }
@@ -100,6 +101,16 @@ impl Replica {
             if let Subject::Client(key) = flight.subject {
                 self.release(now_ms, &key);
             }
+        }
+    }
+
+    /// The server did not store a write. It is repeated.
+    pub(super) fn rejected(&mut self, now_ms: u64, operation: OperationId) {
+        let Some(flight) = self.writer.flights.remove(operation, Stage::Sent) else { return };
+        self.counters.rejected += 1;
+        match flight.subject {
+            Subject::Epoch => self.stream.mark.is_writing = false,
+            Subject::Client(key) => self.release(now_ms, &key),
         }
     }
 

@@ -306,6 +306,7 @@ impl World {
             return;
         }
         let clock = self.clock(number);
+        while self.daemons[number].replica.poll_update().is_some() {}
         while let Some(command) = self.daemons[number].replica.poll(clock) {
             self.note(|| format!("{number} -> {}", shown(&command)));
             if command == Command::Reconnect {

@@ -1,0 +1,77 @@
+//! What the client is started with.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use exchange::{BindingChange, BindingUse};
+
+use crate::key::Secret;
+use crate::settings::Settings;
+
+/// The maximum number of batches of uses that wait for the thread. A shard sends one per turn of its loop.
+const BATCHES_MAX: usize = 1024;
+
+/// The servers, and the identity of this daemon.
+#[derive(Clone, Debug)]
+pub struct ClusterConfig {
+    /// Addresses of NATS servers, like `nats://host:4222`. One of them is used at a time.
+    pub servers: Vec<String>,
+    /// The certificates for encrypted connections. `None`: only a server that requires TLS gets it.
+    pub tls: Option<TlsFiles>,
+    /// The file with the credentials. It is read for each connection.
+    pub credentials: Option<PathBuf>,
+    /// The name of the site: the first part of the names of all buckets and subjects.
+    pub site: String,
+    /// The name of this machine, for people.
+    pub machine: String,
+    /// The secret of the cluster: digests are keyed with it.
+    pub secret: Secret,
+    /// The number of servers that store each bucket.
+    pub replicas: usize,
+}
+
+/// The files for encrypted connections.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    /// The certificates of the authorities that are trusted. `None`: those of the system.
+    pub ca: Option<PathBuf>,
+    /// The certificate of this daemon and its private key.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+}
+
+/// The uses of clients, from the shard that has the table.
+pub type Uses = Receiver<Vec<BindingUse>>;
+
+/// Takes the changes of other daemons to the shard. `Err`: it has no room now, and is called again later.
+pub type Changes =
+    Box<dyn FnMut(Vec<BindingChange>) -> Result<(), Vec<BindingChange>> + Send + 'static>;
+
+/// One shared table.
+pub struct TableConfig {
+    /// Its name in the bucket: letters, digits, `-` and `_`.
+    pub name: String,
+    /// Its limits.
+    pub settings: Settings,
+    /// The uses of clients.
+    pub uses: Uses,
+    /// Takes the changes.
+    pub changes: Changes,
+}
+
+impl fmt::Debug for TableConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, settings, .. } = self;
+        formatter
+            .debug_struct("TableConfig")
+            .field("name", name)
+            .field("settings", settings)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Creates the channel of a table. Sending to it never blocks, and makes no system call.
+#[must_use]
+pub fn uses() -> (SyncSender<Vec<BindingUse>>, Uses) {
+    sync_channel(BATCHES_MAX)
+}

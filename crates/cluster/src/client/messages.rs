@@ -1,0 +1,54 @@
+//! The messages to the loop of the client.
+
+use tokio::sync::oneshot;
+
+use super::machines::Heard;
+use super::status::CheckReport;
+use crate::digest::{Digest, Listed};
+use crate::message::Event;
+
+/// A message of a task of the connection.
+pub(super) enum Message {
+    /// The connection was opened: the session is in its channel.
+    Opened,
+    /// The connection, a watch or a fetch was lost, or was never opened. The reason is for people.
+    Lost(String),
+    /// The server has reported an error that did not end the connection.
+    Trouble(String),
+    /// An event for the replica of a table.
+    Event(usize, Event),
+    /// The number of changes that the server has not yet delivered to a watch.
+    Behind(usize, u64),
+    /// A message of another daemon.
+    Heard(usize, Heard),
+    /// A question about a table.
+    Ask(usize, Question),
+}
+
+/// A question about a table of this daemon.
+pub(super) enum Question {
+    /// The entries of a shard.
+    Listing(u8, oneshot::Sender<Vec<Listed>>),
+    /// The digest at this moment.
+    Digest(oneshot::Sender<Option<Digest>>),
+}
+
+/// A message of another thread.
+pub(super) enum Order {
+    /// Sends to the channel once all tables are in sync.
+    WhenInSync(std::sync::mpsc::Sender<()>),
+    /// Compares all tables with those of the other daemons.
+    Check(Box<dyn FnOnce(CheckReport) + Send>),
+    /// Ends the thread.
+    End,
+}
+
+impl std::fmt::Debug for Order {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::WhenInSync(_) => "WhenInSync",
+            Self::Check(_) => "Check",
+            Self::End => "End",
+        })
+    }
+}

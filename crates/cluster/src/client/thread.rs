@@ -1,0 +1,371 @@
+//! The loop of the client.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use exchange::Random;
+use tokio::runtime::Builder;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Interval, MissedTickBehavior};
+
+use super::check;
+use super::clock::Clock;
+use super::config::{ClusterConfig, TableConfig};
+use super::machines::Machines;
+use super::messages::{Message, Order};
+use super::session::{Reader, Session, TableName};
+use super::status::{CheckReport, ClusterStatus};
+use super::table::Table;
+use crate::message::{Command, Event, Origin};
+
+/// The maximum number of messages of the connection that wait. Then the tasks of the connection wait.
+const MESSAGES_MAX: usize = 4096;
+/// The maximum number of messages that are handled in one round.
+const MESSAGES_PER_ROUND: usize = 1024;
+/// How often the reports of the shards are taken. It bounds the delay of a binding, because shards do not wake the
+/// thread.
+const TICK: Duration = Duration::from_millis(10);
+/// How often the status is published.
+const STATUS_INTERVAL_MS: u64 = 500;
+/// The time to the next attempt to connect: at least, and at most.
+const RETRY_MS: (u64, u64) = (100, 5000);
+
+pub(super) fn start(
+    config: ClusterConfig,
+    tables: Vec<TableConfig>,
+    seed: u64,
+    orders: mpsc::UnboundedReceiver<Order>,
+    status: Arc<Mutex<ClusterStatus>>,
+) -> io::Result<JoinHandle<()>> {
+    let mut random = Random::new(seed);
+    let origin = Origin(random.draw());
+    let secret = config.secret;
+    let tables = tables.into_iter().map(|it| Table::new(it, secret, origin, random.draw()));
+    let client = Client {
+        tables: tables.collect(),
+        config: Arc::new(config),
+        origin,
+        machines: Machines::default(),
+        clock: Clock::new(),
+        random,
+        orders,
+        waiters: Vec::new(),
+        connection: Connection::default(),
+        status,
+        status_due_ms: 0,
+    };
+    // The first runtime is created here, so that its error can be returned.
+    let first = runtime()?;
+    std::thread::Builder::new().name("cluster".to_owned()).spawn(move || client.run(first))
+}
+
+/// A runtime for one connection.
+fn runtime() -> io::Result<tokio::runtime::Runtime> {
+    Builder::new_current_thread().enable_io().enable_time().build()
+}
+
+struct Client {
+    config: Arc<ClusterConfig>,
+    tables: Vec<Table>,
+    origin: Origin,
+    machines: Machines,
+    clock: Clock,
+    random: Random,
+    orders: mpsc::UnboundedReceiver<Order>,
+    /// Those who wait until all tables are in sync.
+    waiters: Vec<std::sync::mpsc::Sender<()>>,
+    connection: Connection,
+    status: Arc<Mutex<ClusterStatus>>,
+    status_due_ms: u64,
+}
+
+/// The connection, and what happened to earlier ones.
+#[derive(Debug, Default)]
+struct Connection {
+    session: Option<Arc<Session>>,
+    /// Receives the session once it is open.
+    opening: Option<oneshot::Receiver<Arc<Session>>>,
+    /// The watch of each table.
+    watches: Vec<Option<Reader>>,
+    failures: u32,
+    reconnects: u64,
+    trouble: Option<String>,
+}
+
+/// Why a round ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Round {
+    Continue,
+    /// There is more to do now.
+    Busy,
+    Lost,
+    End,
+}
+
+impl Client {
+    fn run(mut self, first: tokio::runtime::Runtime) {
+        let mut next = Some(first);
+        loop {
+            let Some(runtime) = next.take().or_else(|| runtime().ok()) else {
+                tracing::error!("the cluster needs a descriptor for its connection: it has ended");
+                return;
+            };
+            let is_over = runtime.block_on(self.connect());
+            self.connection.watches.clear();
+            self.connection.session = None;
+            // This ends all tasks of the connection, with everything that they wanted to send.
+            runtime.shutdown_background();
+            if is_over {
+                return;
+            }
+        }
+    }
+
+    /// Opens a connection and serves it until it is lost. `true`: the thread has to end.
+    async fn connect(&mut self) -> bool {
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        if self.pause(&mut tick).await {
+            return true;
+        }
+        let (sender, mut messages) = mpsc::channel(MESSAGES_MAX);
+        let names = self
+            .tables
+            .iter()
+            .map(|table| TableName { name: table.name.clone(), settings: table.settings });
+        let (opened, session) = oneshot::channel();
+        self.connection.opening = Some(session);
+        let opening = Session::open(
+            Arc::clone(&self.config),
+            names.collect(),
+            self.origin,
+            sender.clone(),
+            opened,
+        );
+        tokio::spawn(async move {
+            if let Err(reason) = opening.await {
+                let _ = sender.send(Message::Lost(reason)).await;
+            }
+        });
+        let mut batch = Vec::new();
+        let mut is_busy = false;
+        loop {
+            let end = self.round(&mut messages, &mut batch, &mut tick, is_busy).await;
+            match end {
+                Round::Continue | Round::Busy => is_busy = end == Round::Busy,
+                Round::Lost => {
+                    self.lost();
+                    return false;
+                }
+                Round::End => return true,
+            }
+        }
+    }
+
+    /// Waits before an attempt to connect. The reports of the shards are taken meanwhile. `true`: the thread has to end.
+    async fn pause(&mut self, tick: &mut Interval) -> bool {
+        if self.connection.failures == 0 && self.connection.reconnects == 0 {
+            return false;
+        }
+        let (least, most) = RETRY_MS;
+        let longest = (least << self.connection.failures.min(6)).min(most);
+        let wait = least + self.random.draw() % longest;
+        let until = self.clock.now_ms() + wait;
+        let (_sender, mut messages) = mpsc::channel(1);
+        while self.clock.now_ms() < until {
+            if self.round(&mut messages, &mut Vec::new(), tick, false).await == Round::End {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Waits for something to do, and does it.
+    async fn round(
+        &mut self,
+        messages: &mut mpsc::Receiver<Message>,
+        batch: &mut Vec<Message>,
+        tick: &mut Interval,
+        is_busy: bool,
+    ) -> Round {
+        batch.clear();
+        let mut order = None;
+        if is_busy {
+            tokio::task::yield_now().await;
+            while batch.len() < MESSAGES_PER_ROUND
+                && let Ok(message) = messages.try_recv()
+            {
+                batch.push(message);
+            }
+        } else {
+            tokio::select! {
+                _ = messages.recv_many(batch, MESSAGES_PER_ROUND) => {}
+                received = self.orders.recv() => order = Some(received.unwrap_or(Order::End)),
+                _ = tick.tick() => {}
+            }
+        }
+        let now_ms = self.clock.now_ms();
+        match order {
+            Some(Order::End) => return Round::End,
+            Some(Order::WhenInSync(sender)) => self.waiters.push(sender),
+            Some(Order::Check(reply)) => self.check(now_ms, reply),
+            None => {}
+        }
+        let mut is_lost = false;
+        for message in batch.drain(..) {
+            is_lost |= self.handle(now_ms, message);
+        }
+        let round = if is_lost { Round::Lost } else { self.poll(now_ms) };
+        self.end_of_round(now_ms);
+        while !self.send_changes() {
+            // The shard takes no changes: the server waits with it.
+            if !self.wait_for_shards(tick).await {
+                return Round::End;
+            }
+        }
+        round
+    }
+
+    /// `false`: a shard takes no changes now.
+    fn send_changes(&mut self) -> bool {
+        let full = self.tables.iter_mut().filter_map(|table| (!table.send_changes()).then_some(()));
+        full.count() == 0
+    }
+
+    /// Waits for a moment. `false`: the thread has to end.
+    async fn wait_for_shards(&mut self, tick: &mut Interval) -> bool {
+        tokio::select! {
+            received = self.orders.recv() => match received {
+                Some(Order::End) | None => return false,
+                Some(Order::WhenInSync(sender)) => self.waiters.push(sender),
+                // It is answered with an error, because it is dropped.
+                Some(Order::Check(_)) => {}
+            },
+            _ = tick.tick() => {}
+        }
+        true
+    }
+
+    /// Handles a message of the connection. `true`: the connection is lost.
+    fn handle(&mut self, now_ms: u64, message: Message) -> bool {
+        match message {
+            Message::Opened => {
+                let opening = self.connection.opening.take();
+                let Some(session) = opening.and_then(|mut it| it.try_recv().ok()) else {
+                    return true;
+                };
+                tracing::info!("cluster: connected to the NATS server {}", session.server);
+                self.connection.session = Some(session);
+                self.connection.watches = self.tables.iter().map(|_| None).collect();
+                self.connection.failures = 0;
+                self.connection.trouble = None;
+            }
+            Message::Lost(reason) => {
+                if self.connection.trouble.as_ref() != Some(&reason) {
+                    tracing::warn!("cluster: {reason}");
+                }
+                self.connection.trouble = Some(reason);
+                return true;
+            }
+            Message::Trouble(reason) => {
+                tracing::warn!("cluster: {reason}");
+                self.connection.trouble = Some(reason);
+            }
+            Message::Event(table, event) => self.tables[table].handle(now_ms, event),
+            Message::Behind(table, behind) => self.tables[table].behind = behind,
+            Message::Heard(table, heard) => {
+                if heard.digest.origin != self.origin {
+                    self.machines.heard(now_ms, table, &heard);
+                    let event = Event::Digest(Box::new(heard.digest));
+                    self.tables[table].handle(now_ms, event);
+                }
+            }
+            Message::Ask(table, question) => self.tables[table].answer(question),
+        }
+        false
+    }
+
+    /// Takes the reports of the shards and carries out commands.
+    fn poll(&mut self, now_ms: u64) -> Round {
+        let mut commands = Vec::new();
+        let mut is_busy = false;
+        for (number, table) in self.tables.iter_mut().enumerate() {
+            table.take_uses(now_ms);
+            is_busy |= table.poll(now_ms, &mut commands);
+            for command in commands.drain(..) {
+                if command == Command::Reconnect {
+                    let reason = "the server has not answered in time".to_owned();
+                    tracing::warn!("cluster: {reason}");
+                    self.connection.trouble = Some(reason);
+                    return Round::Lost;
+                }
+                // Without a connection, replicas have no commands.
+                let Some(session) = &self.connection.session else { continue };
+                let is_watch = matches!(command, Command::Watch { .. });
+                let reader = session.command(number, command);
+                if is_watch {
+                    self.connection.watches[number] = reader;
+                }
+            }
+        }
+        if is_busy { Round::Busy } else { Round::Continue }
+    }
+
+    fn end_of_round(&mut self, now_ms: u64) {
+        if !self.waiters.is_empty() && self.tables.iter().all(Table::is_in_sync) {
+            // A waiter that has gone needs no answer.
+            for waiter in self.waiters.drain(..) {
+                let _ = waiter.send(());
+            }
+        }
+        if now_ms >= self.status_due_ms {
+            self.status_due_ms = now_ms + STATUS_INTERVAL_MS;
+            self.publish_status(now_ms);
+        }
+    }
+
+    fn lost(&mut self) {
+        let now_ms = self.clock.now_ms();
+        self.connection.reconnects += u64::from(self.connection.session.is_some());
+        self.connection.session = None;
+        self.connection.failures = self.connection.failures.saturating_add(1);
+        for table in &mut self.tables {
+            table.handle(now_ms, Event::Disconnected);
+        }
+        self.publish_status(now_ms);
+    }
+
+    fn publish_status(&self, now_ms: u64) {
+        let tables = self.tables.iter().enumerate();
+        let tables = tables.map(|(number, table)| table.status(now_ms, number, &self.machines));
+        let connection = &self.connection;
+        let status = ClusterStatus {
+            site: self.config.site.clone(),
+            machine: self.config.machine.clone(),
+            origin: self.origin.0,
+            server: connection.session.as_ref().map(|session| session.server.clone()),
+            reconnects: connection.reconnects,
+            trouble: connection.trouble.clone(),
+            tables: tables.collect(),
+        };
+        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
+    }
+
+    fn check(&self, now_ms: u64, reply: Box<dyn FnOnce(CheckReport) + Send>) {
+        let Some(session) = &self.connection.session else {
+            return reply(CheckReport::without_connection());
+        };
+        let tables = self.tables.iter().enumerate().map(|(number, table)| {
+            let others = self.machines.of_table(now_ms, number);
+            check::CheckedTable {
+                number,
+                name: table.name.clone(),
+                others: others.map(|(origin, machine)| (origin, machine.name.clone())).collect(),
+            }
+        });
+        let check = check::check(Arc::clone(session), tables.collect());
+        tokio::spawn(async move { reply(check.await) });
+    }
+}

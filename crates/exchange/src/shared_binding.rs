@@ -1,0 +1,26 @@
+//! Bindings of clients that several daemons share: the messages between the table of a pool and the part that
+//! exchanges them with other daemons.
+
+/// The key of a client in a shared table: a hash keyed by a secret that all daemons have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SharedKey(pub [u8; 16]);
+
+/// A request was sent to the worker that its client is bound to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BindingUse {
+    /// The client.
+    pub key: SharedKey,
+    /// What the table had before; `None`: the client was not bound. If it equals `target`, the binding was only used.
+    pub before: Option<u64>,
+    /// The worker, by a number that is the same in all daemons.
+    pub target: u64,
+}
+
+/// Another daemon has bound, used or unbound a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BindingChange {
+    /// The client.
+    pub key: SharedKey,
+    /// The worker, by a number that is the same in all daemons; `None`: the client is not bound any more.
+    pub target: Option<u64>,
+}
