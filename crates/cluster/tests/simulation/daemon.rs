@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cluster::{Event, Key, OperationId, Replica, Target};
 
+use crate::reader::Reader;
+
 /// Messages of one of these arrive in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Order {
@@ -32,6 +34,8 @@ pub(crate) struct Daemon {
     /// The last use of each client here.
     pub(crate) uses: BTreeMap<Key, u64>,
     pub(crate) poll_at: Option<u64>,
+    /// The table of the pool, if the plan has one.
+    pub(crate) reader: Reader,
 }
 
 impl Daemon {
@@ -50,6 +54,7 @@ impl Daemon {
             down: BTreeSet::new(),
             uses: BTreeMap::new(),
             poll_at: None,
+            reader: Reader::default(),
         }
     }
 }

@@ -14,6 +14,7 @@ mod chance;
 mod daemon;
 mod oracle;
 mod plants;
+mod reader;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

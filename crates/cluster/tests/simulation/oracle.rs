@@ -67,7 +67,12 @@ fn judge_client(
     violations: &mut Vec<String>,
 ) {
     let peek = |daemon: usize| world.daemons[daemon].replica.peek(world.clock(daemon), &key);
-    let found: Vec<_> = (0..DAEMONS).map(peek).collect();
+    let mut found: Vec<_> = (0..DAEMONS).map(peek).collect();
+    if world.plan.has_reader && !world.plan.is_small {
+        let lifetime_ms = world.plan.settings.lifetime_ms;
+        let read = |it: usize| world.daemons[it].reader.find(world.clock(it), &key, lifetime_ms);
+        found.extend((0..DAEMONS).map(read));
+    }
     if let Some(listed) = stored.get(&key) {
         // An entry that no daemon has used for its lifetime is not bound, although the server has it a little longer.
         let is_one = found.iter().flatten().all(|target| *target == listed.target);

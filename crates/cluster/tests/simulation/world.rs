@@ -50,6 +50,8 @@ pub(crate) struct Plan {
     pub(crate) quiet_ms: u64,
     /// The tables have no room for all clients.
     pub(crate) is_small: bool,
+    /// Requests are decided by a table of their own, which reads the replica.
+    pub(crate) has_reader: bool,
 }
 
 impl Plan {
@@ -68,7 +70,8 @@ impl Plan {
             ..Settings::default()
         };
         let quiet_ms = if is_long { 25_000 } else { 16_000 };
-        Self { settings, faults_ms: chance.between(60_000, 160_000), quiet_ms, is_small }
+        let faults_ms = chance.between(60_000, 160_000);
+        Self { settings, faults_ms, quiet_ms, is_small, has_reader: chance.in_1000(400) }
     }
 }
 
@@ -306,7 +309,10 @@ impl World {
             return;
         }
         let clock = self.clock(number);
-        while self.daemons[number].replica.poll_update().is_some() {}
+        let daemon = &mut self.daemons[number];
+        while let Some(update) = daemon.replica.poll_update() {
+            daemon.reader.adopt(clock, update);
+        }
         while let Some(command) = self.daemons[number].replica.poll(clock) {
             self.note(|| format!("{number} -> {}", shown(&command)));
             if command == Command::Reconnect {
@@ -466,7 +472,11 @@ impl World {
             return;
         }
         let clock = self.clock(number);
-        let found = self.daemons[number].replica.find(clock, &key);
+        let lifetime_ms = self.plan.settings.lifetime_ms;
+        let found = match self.plan.has_reader {
+            true => self.daemons[number].reader.find(clock, &key, lifetime_ms),
+            false => self.daemons[number].replica.find(clock, &key),
+        };
         if let Some(target) = found
             && !self.bound.get(&key).is_some_and(|all| all.contains(&target))
             && !self.damaged.contains(&key)
@@ -486,11 +496,26 @@ impl World {
             }
             self.note(|| format!("{number} binds {} to {target:?} ({found:?})", key.name()));
             self.bound.entry(key).or_default().insert(target);
+            if self.plan.has_reader {
+                return self.report(number, clock, key, target);
+            }
             self.daemons[number].replica.bind(clock, &key, target);
             let bound = self.daemons[number].replica.find(clock, &key);
             if bound != Some(target) {
                 self.violation(format!("{number}: {key:?} has {bound:?} after a binding"));
             }
+        } else if let (true, Some(target)) = (self.plan.has_reader, found) {
+            return self.report(number, clock, key, target);
+        }
+        self.poll(number);
+    }
+
+    /// The table of the pool reports a use.
+    fn report(&mut self, number: usize, clock: u64, key: Key, target: Target) {
+        let lifetime_ms = self.plan.settings.lifetime_ms;
+        let daemon = &mut self.daemons[number];
+        if let Some(before) = daemon.reader.used(clock, key, target, lifetime_ms) {
+            daemon.replica.report(clock, &key, before, target);
         }
         self.poll(number);
     }

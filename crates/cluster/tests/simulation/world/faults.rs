@@ -83,7 +83,10 @@ impl World {
         } else {
             self.daemons[daemon].down.remove(&target);
         }
-        self.daemons[daemon].replica.set_down(target, is_down);
+        // The table of a pool decides itself what to do with clients of a target that is down.
+        if !self.plan.has_reader {
+            self.daemons[daemon].replica.set_down(target, is_down);
+        }
     }
 
     /// Unbinds a client while another daemon is away. Sometimes the marker is gone when it returns.
