@@ -8,9 +8,12 @@
 //! What it must never depend on: a worker, a check, a stream, the loop.
 
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
-use exchange::{Cause, End, ListenerId, Outcome, Phase, PoolId, RequestId, Slice, Stamps, Table};
+use exchange::{
+    BindingUse, Cause, End, ListenerId, Outcome, Phase, PoolId, RequestId, Slice, Stamps, Table,
+};
 use pool::Pool;
 
 use crate::balance::BalanceConfig;
@@ -64,6 +67,7 @@ mod requests;
 mod served;
 mod session_programs;
 mod session_workers;
+mod shared_bindings;
 mod splice;
 mod tallies;
 #[cfg(test)]
@@ -116,6 +120,8 @@ pub struct ServedPool {
     member_shard: Option<Box<MemberShard>>,
     /// The number of member shards, if this shard is the owner.
     member_shards: u32,
+    /// Receives the uses of its bindings, if other daemons share them.
+    binding_uses: Option<SyncSender<Vec<BindingUse>>>,
     error_log: ErrorLog,
     fallback_log: FallbackLog,
     /// The pool has effects to carry out or metrics to publish.
@@ -148,6 +154,8 @@ pub struct Engine {
     pub drain_keepalive_timeout: Option<Duration>,
     calendar: Calendar,
     effects: Effects,
+    /// The pools whose bindings other daemons share.
+    shared_bindings: Vec<PoolId>,
 }
 
 impl std::fmt::Debug for ServedPool {
@@ -190,7 +198,10 @@ impl Engine {
         for ((id, config), seed) in configs.into_iter().zip(seed..) {
             pools.insert_as(id, ServedPool::new(config, id, now, seed, &shard_link));
         }
+        let is_shared = |served: &ServedPool| served.binding_uses.is_some();
+        let shared = pools.entries().filter(|(_, served)| is_shared(served)).map(|(id, _)| id);
         let mut engine = Self {
+            shared_bindings: shared.collect(),
             exchanges,
             shard_link,
             barriers: Barriers::default(),

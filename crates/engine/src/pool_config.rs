@@ -2,7 +2,9 @@
 //!
 //! It is independent of the kind of workers, which `backend::backends::BackendConfig` describes.
 
-use exchange::PoolId;
+use std::sync::mpsc::SyncSender;
+
+use exchange::{BindingUse, PoolId};
 
 use crate::balance::BalanceConfig;
 use flow::request_shape::RequestShape;
@@ -27,6 +29,8 @@ pub struct PoolConfig {
     pub is_tagged: bool,
     /// Properties of the kind of its workers.
     pub traits: WorkerTraits,
+    /// Receives the uses of its bindings, if other daemons share them. A reload does not change it.
+    pub binding_uses: Option<SyncSender<Vec<BindingUse>>>,
 }
 
 /// What happens to a program after the end of its connection.

@@ -30,6 +30,8 @@ enum Found<'a> {
 pub struct PoolKeys {
     /// Session affinity: requests with the same value go to the same worker.
     pub sticky: Option<Key>,
+    /// The secret of the cluster, if other daemons share the bindings.
+    pub shared: Option<(u64, u64)>,
     /// The key for `hash` balancing.
     pub hash: Option<Key>,
     /// Fair queueing: requests with the same value share one turn.
@@ -41,7 +43,7 @@ pub struct PoolKeys {
 impl PoolKeys {
     /// Whether no key is configured.
     pub const fn is_none(&self) -> bool {
-        let Self { sticky, hash, fair, priority } = self;
+        let Self { sticky, shared: _, hash, fair, priority } = self;
         sticky.is_none() && hash.is_none() && fair.is_none() && priority.is_none()
     }
 }
@@ -79,7 +81,10 @@ impl<'a> RequestKeys<'a> {
             _ => None,
         });
         Self {
-            key: look(&keys.sticky),
+            key: match keys.shared {
+                None => look(&keys.sticky),
+                Some(secret) => look(&keys.sticky).map(|found| found.shared(secret)),
+            },
             hash: look(&keys.hash).map(hashed),
             share: look(&keys.fair).map(hashed),
             priority,
@@ -107,6 +112,12 @@ impl<'a> Found<'a> {
             Self::Bytes(bytes) => bytes,
             Self::Short { bytes, length } => &bytes[..*length],
         }
+    }
+
+    /// The key in the form that other daemons know.
+    fn shared(&self, secret: (u64, u64)) -> Self {
+        let bytes = pool::shared_key(secret, self.bytes());
+        Self::Short { bytes, length: bytes.len() }
     }
 
     const fn within(bytes: &'a [u8]) -> Self {

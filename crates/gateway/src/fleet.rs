@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use event::Mailbox;
 use exchange::{ListenerId, PoolId, SHARDS_MAX, Table};
@@ -19,6 +19,7 @@ use crate::holders::Holders;
 use crate::memory::MemoryLimit;
 use crate::resolver::{self, Lookup, Resolver};
 use crate::shard_mail::ShardMail;
+use crate::shared_bindings::SharedBindings;
 use crate::shared_upstreams::{SharedUpstreams, shared_servers};
 use engine::backlog::Backlog;
 use engine::shard_group::ShardGroup;
@@ -47,6 +48,8 @@ pub struct Fleet {
     mail_bytes: Vec<AtomicUsize>,
     /// The next ticket of a client that waits for space in a queue.
     tickets: AtomicU64,
+    /// The bindings that are shared with other daemons.
+    bindings: OnceLock<SharedBindings>,
 }
 
 impl Drop for Fleet {
@@ -141,6 +144,7 @@ impl Fleet {
             descriptors: DescriptorLimit::unknown(),
             mail_bytes: mailboxes.iter().map(|_| AtomicUsize::new(0)).collect(),
             tickets: AtomicU64::new(0),
+            bindings: OnceLock::new(),
             names,
             mailboxes,
             pools,
@@ -174,6 +178,7 @@ impl Fleet {
             descriptors: DescriptorLimit::unknown(),
             mail_bytes: vec![AtomicUsize::new(0)],
             tickets: AtomicU64::new(0),
+            bindings: OnceLock::new(),
             names: Resolver::new(resolver::system(), vec![mailbox.clone()]),
             mailboxes: vec![mailbox],
             pools: served,
@@ -181,6 +186,21 @@ impl Fleet {
             listeners: table,
             window: WINDOW_MAX,
         })
+    }
+
+    /// Shares bindings with other daemons. Call it once, before shards are built.
+    pub fn share_bindings(&self, bindings: SharedBindings) {
+        let is_first = self.bindings.set(bindings).is_ok();
+        debug_assert!(is_first, "bindings are shared once");
+    }
+
+    pub(crate) fn bindings(&self) -> Option<&SharedBindings> {
+        self.bindings.get()
+    }
+
+    /// The shard that owns a pool.
+    pub(crate) fn owner(&self, pool: PoolId) -> u32 {
+        self.pools.get(pool).map_or(0, |pool| pool.owner)
     }
 
     /// Returns the number of shards.

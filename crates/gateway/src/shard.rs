@@ -162,8 +162,13 @@ impl Shard {
         let Configuration { daemon, access_log, listeners, pools, .. } = configuration;
         let drawn = fleet.secret().map_err(|why| BuildError::NoSecret(why.to_string()))?;
         let handler_registry = handler_registry.as_ref();
-        let site =
-            BuildContext { places: &places, handler_registry, drawn: &drawn, names: fleet.names() };
+        let site = BuildContext {
+            places: &places,
+            handler_registry,
+            drawn: &drawn,
+            names: fleet.names(),
+            bindings: fleet.bindings(),
+        };
         let pools = pools.into_iter().map(|pool| {
             let found = fleet.find(&pool.name);
             let (id, owner) = found.ok_or_else(|| BuildError::NoPool(pool.name.clone()))?;
@@ -499,6 +504,7 @@ impl EventHandler for Shard {
         }
         self.engine.tell_room();
         self.engine.tell_news();
+        self.engine.send_binding_uses();
         self.arm(io);
         // A request is counted before its client can read the answer, including clients of other shards.
         self.publish();

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use exchange::{Outcome, PoolId, Slice};
+use exchange::{BindingChange, Outcome, PoolId, Slice};
 
 use crate::reload::Reload;
 use engine::shard_message::ShardMessages;
@@ -79,6 +79,13 @@ pub enum ShardMail {
         /// The new address.
         to: SocketAddr,
     },
+    /// Other daemons have bound, used or unbound clients of a pool that this shard owns.
+    Bindings {
+        /// The pool.
+        pool: PoolId,
+        /// The changes.
+        changes: Vec<BindingChange>,
+    },
     /// Messages of another shard.
     Shard {
         /// The number of the other shard.
@@ -109,6 +116,7 @@ impl std::fmt::Debug for ShardMail {
             Self::Recycle { .. } => "Recycle",
             Self::Reload { .. } => "Reload",
             Self::Moved { .. } => "Moved",
+            Self::Bindings { .. } => "Bindings",
             Self::Shard { .. } => "Shard",
             Self::Memory => "Memory",
             Self::Drain => "Drain",

@@ -93,7 +93,7 @@ fn resident() -> u64 {
 fn clients(entries: u32) {
     let limits = AffinityLimits { lifetime: Duration::from_secs(3600), entries };
     let before = resident();
-    let sticky = Some(Sticky { limits, gone: Gone::Reschedule });
+    let sticky = Some(Sticky { limits, gone: Gone::Reschedule, shared: false });
     let (mut pool, now) = pool(Schedule::RoundRobin, 20, sticky);
     for number in 0..u64::from(entries) {
         if let Some(worker) = ask(&mut pool, now, number, true) {

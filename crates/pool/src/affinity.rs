@@ -5,14 +5,20 @@
 //! longest is evicted. All memory is reserved at the start and touched when it is used: about 70 bytes per entry. The
 //! table never pauses to grow.
 
+mod shared;
+
 use std::hash::Hasher;
 use std::time::{Duration, Instant};
 
+use exchange::{BindingChange, BindingUse, SharedKey};
 use hashbrown::HashTable;
 use sha2::{Digest, Sha256};
 use siphasher::sip::SipHasher13;
 
 use crate::list::{Links, List};
+use shared::{Mark, SharedUses};
+
+pub use shared::shared_key;
 
 /// The maximum length of a key that is stored as it is, in bytes.
 const INLINE: usize = 22;
@@ -44,9 +50,21 @@ impl Key {
         }
     }
 
+    /// The key of a shared table: the first bytes. They are the whole key, because it was made by [`shared_key`].
+    fn shared(&self) -> SharedKey {
+        let (first, _) = self.bytes.split_first_chunk().expect("a key has more bytes");
+        SharedKey(*first)
+    }
+
     /// The position on the hash ring. It is the same in every daemon.
     pub(crate) fn hash(&self) -> u64 {
         hash((0, 0), self)
+    }
+}
+
+impl From<SharedKey> for Key {
+    fn from(key: SharedKey) -> Self {
+        Self::new(&key.0)
     }
 }
 
@@ -57,6 +75,8 @@ pub(crate) struct AffinityTarget(pub(crate) u64);
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     key: Key,
+    /// Of a shared table: when its use was reported.
+    mark: Mark,
     affinity_target: AffinityTarget,
     /// When the entry was last used, in milliseconds since the start of the table.
     used_ms: u64,
@@ -92,6 +112,8 @@ pub(crate) struct Affinity {
     order: List,
     links: Links,
     evicted: u64,
+    /// What other daemons must learn, if the table is shared.
+    shared: Option<Box<SharedUses>>,
 }
 
 impl Affinity {
@@ -109,7 +131,14 @@ impl Affinity {
             order: List::EMPTY,
             links,
             evicted: 0,
+            shared: None,
         }
+    }
+
+    /// Shares the table with other daemons: its keys are those of [`shared_key`], and uses are recorded.
+    pub(crate) fn share(&mut self) {
+        let uses = || Box::new(SharedUses::new(self.limits.lifetime));
+        self.shared.get_or_insert_with(uses);
     }
 
     /// Sets the limits. Bound clients stay bound as far as there is room; if there is less room, those that were idle
@@ -123,9 +152,11 @@ impl Affinity {
         let beyond = self.order.length().saturating_sub(limits.entries.max(1));
         other.evicted += u64::from(beyond);
         for place in self.order.iter(&self.links).skip(beyond as usize) {
-            let Entry { key, affinity_target, used_ms } = self.entries[place as usize];
+            let Entry { key, mark: _, affinity_target, used_ms } = self.entries[place as usize];
             other.bind(self.start + Duration::from_millis(used_ms), &key, affinity_target);
         }
+        // The next use of each client is reported again.
+        other.shared = self.shared.take();
         other.expire(now);
         *self = other;
     }
@@ -148,6 +179,7 @@ impl Affinity {
             return None;
         }
         self.touch(place, now);
+        self.report_use(place);
         Some(self.entries[place as usize].affinity_target)
     }
 
@@ -155,16 +187,29 @@ impl Affinity {
     pub(crate) fn bind(&mut self, now: Instant, key: &Key, affinity_target: AffinityTarget) {
         self.expire(now);
         if let Some(place) = self.place(key) {
-            self.entries[place as usize].affinity_target = affinity_target;
+            let entry = &mut self.entries[place as usize];
+            let before = std::mem::replace(&mut entry.affinity_target, affinity_target);
             self.touch(place, now);
+            if before == affinity_target {
+                self.report_use(place);
+            } else {
+                self.report(place, Some(before));
+            }
             return;
         }
+        let place = self.insert(now, key, affinity_target);
+        self.report(place, None);
+    }
+
+    /// Adds a client that is not in the table.
+    fn insert(&mut self, now: Instant, key: &Key, affinity_target: AffinityTarget) -> u32 {
         if self.order.length() >= self.limits.entries.max(1) {
             let oldest = self.order.first().expect("a full table has an oldest entry");
             self.remove(oldest);
             self.evicted += 1;
         }
-        let entry = Entry { key: *key, affinity_target, used_ms: self.ms(now) };
+        let mark = Mark::default();
+        let entry = Entry { key: *key, mark, affinity_target, used_ms: self.ms(now) };
         let place = match self.vacant.pop() {
             Some(place) => {
                 self.entries[place as usize] = entry;
@@ -181,6 +226,71 @@ impl Affinity {
         let rehash = |place: &u32| hash(secret, &entries[*place as usize].key);
         self.index.insert_unique(hash(secret, key), place, rehash);
         self.order.push_last(&mut self.links, place);
+        place
+    }
+
+    /// Records the use of an entry, if its last report is too old.
+    #[inline]
+    fn report_use(&mut self, place: u32) {
+        let Some(shared) = &mut self.shared else { return };
+        let entry = self.entries[place as usize];
+        if !entry.mark.is_reported(shared.period(entry.used_ms)) {
+            self.report(place, Some(entry.affinity_target));
+        }
+    }
+
+    /// Records that an entry was used. If there is no room for the record, the next use is recorded.
+    fn report(&mut self, place: u32, before: Option<AffinityTarget>) {
+        let Some(shared) = &mut self.shared else { return };
+        let entry = &mut self.entries[place as usize];
+        let period = shared.period(entry.used_ms);
+        let before = before.map(|before| before.0);
+        let target = entry.affinity_target.0;
+        let is_recorded = shared.push(BindingUse { key: entry.key.shared(), before, target });
+        entry.mark = if is_recorded { Mark::reported(period) } else { Mark::unreported(period) };
+    }
+
+    /// Returns what other daemons must learn, and forgets it.
+    pub(crate) fn take_uses(&mut self) -> Vec<BindingUse> {
+        self.shared.as_mut().map(|shared| shared.take()).unwrap_or_default()
+    }
+
+    /// Takes back uses that could not be sent.
+    pub(crate) fn return_uses(&mut self, uses: Vec<BindingUse>) {
+        if let Some(shared) = &mut self.shared {
+            shared.put_back(uses);
+        }
+    }
+
+    /// Uses that could not be recorded because too many waited.
+    pub(crate) fn uses_dropped(&self) -> u64 {
+        self.shared.as_ref().map_or(0, |shared| shared.dropped())
+    }
+
+    /// Another daemon has bound, used or unbound a client.
+    pub(crate) fn adopt(&mut self, now: Instant, change: &BindingChange) {
+        if self.shared.is_none() {
+            return;
+        }
+        self.expire(now);
+        let key = Key::from(change.key);
+        let place = self.place(&key);
+        let Some(target) = change.target.map(AffinityTarget) else {
+            if let Some(place) = place {
+                self.remove(place);
+            }
+            return;
+        };
+        let place = match place {
+            Some(place) => {
+                self.touch(place, now);
+                place
+            }
+            None => self.insert(now, &key, target),
+        };
+        let entry = &mut self.entries[place as usize];
+        entry.affinity_target = target;
+        entry.mark = Mark::REMOTE;
     }
 
     fn ms(&self, now: Instant) -> u64 {
@@ -189,7 +299,11 @@ impl Affinity {
 
     fn is_over(&self, place: u32, now: Instant) -> bool {
         let rested = self.ms(now).saturating_sub(self.entries[place as usize].used_ms);
-        u128::from(rested) >= self.limits.lifetime.as_millis()
+        let late = match &self.shared {
+            Some(shared) if self.entries[place as usize].mark.is_remote() => shared.late_ms(),
+            _ => 0,
+        };
+        u128::from(rested) >= self.limits.lifetime.as_millis() + u128::from(late)
     }
 
     fn place(&self, key: &Key) -> Option<u32> {
@@ -325,6 +439,54 @@ mod tests {
         table.handle_limits(at(80), limits);
         table.check();
         assert_eq!(table.find(at(8000), &Key::new(b"b")), Some(AffinityTarget(10)));
+    }
+
+    #[test]
+    fn a_shared_table_reports_each_binding_and_a_use_per_period_and_adopts_those_of_others() {
+        let (mut table, start) = table(10, 16_000);
+        table.share();
+        let at = |ms| start + Duration::from_millis(ms);
+        let key = SharedKey(shared_key((1, 2), b"client"));
+        let used = |before, target| vec![BindingUse { key, before, target }];
+        table.bind(at(0), &key.into(), AffinityTarget(1));
+        assert_eq!(table.take_uses(), used(None, 1));
+        table.find(at(900), &key.into());
+        table.bind(at(900), &key.into(), AffinityTarget(1));
+        assert_eq!(table.take_uses(), [], "its use was reported in this period");
+        table.find(at(1100), &key.into());
+        assert_eq!(table.take_uses(), used(Some(1), 1));
+        table.bind(at(1200), &key.into(), AffinityTarget(2));
+        assert_eq!(table.take_uses(), used(Some(1), 2));
+        table.adopt(at(1300), &BindingChange { key, target: Some(3) });
+        assert_eq!(table.take_uses(), []);
+        assert_eq!(table.find(at(1301), &key.into()), Some(AffinityTarget(3)));
+        assert_eq!(table.take_uses(), used(Some(3), 3), "the first use here");
+        table.adopt(at(1400), &BindingChange { key, target: Some(3) });
+        assert_eq!(
+            table.find(at(20_000), &key.into()),
+            Some(AffinityTarget(3)),
+            "a quarter longer"
+        );
+        assert_eq!(table.find(at(36_500), &key.into()), None);
+        table.adopt(at(36_600), &BindingChange { key, target: Some(3) });
+        table.adopt(at(36_700), &BindingChange { key, target: None });
+        assert_eq!(table.find(at(36_800), &key.into()), None);
+        table.check();
+    }
+
+    #[test]
+    fn uses_beyond_the_room_are_counted_and_reported_by_the_next_use() {
+        let (mut table, start) = table(70_000, 16_000);
+        table.share();
+        let key = |number: u32| SharedKey(shared_key((1, 2), &number.to_le_bytes()));
+        for number in 0..65_600 {
+            table.bind(start, &key(number).into(), AffinityTarget(1));
+        }
+        assert_eq!((table.uses_dropped(), table.take_uses().len()), (64, 65_536));
+        table.find(start, &key(65_599).into());
+        let used = BindingUse { key: key(65_599), before: Some(1), target: 1 };
+        assert_eq!(table.take_uses(), [used]);
+        assert_eq!(size_of::<Entry>(), 40, "the mark needs no memory");
     }
 
     #[test]

@@ -34,7 +34,7 @@ mod workers;
 
 pub use crate::pool::Pool;
 pub use address_limiter::{AddressLimiter, AddressLimiterSettings, Over, Rate};
-pub use affinity::AffinityLimits;
+pub use affinity::{AffinityLimits, shared_key};
 pub use cookie::{CookieCodec, CookieFault, CookieMode, CookieValue, prefixed, split_prefixed};
 pub use effect::{Effect, Refused};
 pub use failed::{Failed, Retry};

@@ -230,6 +230,8 @@ pub struct Sticky {
     pub limits: AffinityLimits,
     /// What happens to a client whose worker is gone.
     pub gone: Gone,
+    /// Other daemons share the table. Its keys must be those of [`shared_key`](crate::shared_key).
+    pub shared: bool,
 }
 
 /// What happens to a client whose worker is gone.

@@ -69,7 +69,7 @@ fn settings(random: &mut Random) -> Settings {
         let gone = [Gone::Reschedule, Gone::Refuse][random.pick(2)];
         // The lifetime is longer than any run, and the table has room for all clients. Expiry has tests of its own.
         let limits = AffinityLimits { lifetime: Duration::from_secs(1 << 30), entries: 100 };
-        settings.sticky = Some(Sticky { limits, gone });
+        settings.sticky = Some(Sticky { limits, gone, shared: false });
     }
     if random.below(2) == 0 {
         let until = [0, 50, 90][random.pick(3)];

@@ -91,7 +91,7 @@ fn settings(random: &mut Random) -> Settings {
         queue: QueueLimits { length: 100, wait: WAIT, ..QueueLimits::default() },
         members: (0..count).map(|place| Member::new(&format!("s{place}"))).collect(),
         sizing: elastic::Sizing { min: count, max: count, ..elastic::Sizing::default() },
-        sticky: Some(Sticky { limits, gone: sticky }),
+        sticky: Some(Sticky { limits, gone: sticky, shared: false }),
         hold: ms([0, 40][random.pick(2)]),
         ..Settings::default()
     }

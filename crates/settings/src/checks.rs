@@ -8,6 +8,7 @@ mod addresses;
 mod admin;
 mod affinity;
 mod balance;
+mod cluster;
 mod database_checks;
 mod database_warnings;
 mod dead_letter_tables;
@@ -60,6 +61,7 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
     for pool in &pools {
         balance::check(pool, faults);
         affinity::check(pool, &listeners, &pools, faults);
+        cluster::check_pool(pool, !of("cluster").is_empty(), faults);
         health::check(pool, faults);
         frames::check_then_session(pool, &pools, faults);
         http::serving(pool, &pools, faults);
@@ -74,6 +76,9 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
     }
     for section in of("admin") {
         admin::check(section, faults);
+    }
+    for section in of("cluster") {
+        cluster::check(section, faults);
     }
     for section in of("access_log") {
         access_log::check(section, faults);

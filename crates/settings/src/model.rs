@@ -6,6 +6,7 @@
 mod access_log;
 mod addresses;
 mod balance;
+mod cluster;
 mod daemon;
 mod database;
 mod listener;
@@ -25,6 +26,7 @@ pub use crate::values::{
 pub use access_log::*;
 pub use addresses::*;
 pub use balance::*;
+pub use cluster::*;
 pub use daemon::*;
 pub use database::*;
 pub use listener::*;
@@ -44,6 +46,8 @@ pub struct Configuration {
     pub admin: Option<Admin>,
     /// The access log, if there is one.
     pub access_log: Option<AccessLog>,
+    /// The cluster, if there is one.
+    pub cluster: Option<Cluster>,
     /// Listeners, in the order of the file.
     pub listeners: Vec<Listener>,
     /// Pools, in the order of the file.

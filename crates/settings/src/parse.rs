@@ -60,6 +60,7 @@ fn filled(sections: &[Section], variables: BTreeSet<String>) -> Configuration {
             .expect("the walk adds this section where it is missing"),
         admin: of(sections, "admin").pop(),
         access_log: of(sections, "access_log").pop(),
+        cluster: of(sections, "cluster").pop(),
         listeners: of(sections, "listener"),
         pools: of(sections, "pool"),
         variables,

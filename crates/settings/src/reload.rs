@@ -17,6 +17,7 @@ pub fn restart_required(old: &Configuration, new: &Configuration) -> Vec<Remark>
     let mut found = Fixed::default();
     found.section("daemon", Some(&old.daemon), Some(&new.daemon), "shards");
     found.section("admin", old.admin.as_ref(), new.admin.as_ref(), "listen");
+    found.section("cluster", old.cluster.as_ref(), new.cluster.as_ref(), "nats");
     found.section("access_log", old.access_log.as_ref(), new.access_log.as_ref(), "to");
     let alone = old.daemon.shards == Shards::Count(1);
     let names = |it: &Configuration| it.listeners.iter().map(|it| it.name.clone()).collect();
@@ -139,6 +140,11 @@ impl Fixed {
         };
         let is_moved =
             new.servers().is_some() && !alone && old.needs_one_place() != new.needs_one_place();
+        // The bucket of shared bindings has these limits.
+        let shared = |pool: &Pool| {
+            let sticky = pool.balancing.sticky.as_ref().filter(|sticky| sticky.shared)?;
+            Some((sticky.lifetime, sticky.entries))
+        };
         let mut changed = old.changed(new);
         // Workers are compared below.
         changed.retain(|option| option.name != "handler");
@@ -147,7 +153,8 @@ impl Fixed {
             "then" => !alone,
             "fallback" => !alone && other(new).is_some() && other(old) != other(new),
             // Servers are served by all shards or by one. This is fixed at startup.
-            "max_concurrent" | "sticky" => is_moved,
+            "sticky" => is_moved || shared(old) != shared(new),
+            "max_concurrent" => is_moved,
             _ => unreachable!("`{option}` of a pool has no rule"),
         });
         let at = ["pool", &new.name];

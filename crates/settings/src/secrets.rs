@@ -28,11 +28,13 @@ impl Configuration {
             let all = http.authenticate.iter().chain(routes);
             all.flat_map(|it| it.bearer.iter().chain(&it.basic))
         });
+        let cluster = self.cluster.iter().map(|cluster| &cluster.secret);
         let pools = self.pools.iter().flat_map(of_pool);
-        let named = admin.chain(listeners).chain(pools).filter_map(|secret| match secret {
-            Secret::Environment(name) => Some(name.clone()),
-            Secret::File(_) => None,
-        });
+        let named =
+            admin.chain(cluster).chain(listeners).chain(pools).filter_map(|secret| match secret {
+                Secret::Environment(name) => Some(name.clone()),
+                Secret::File(_) => None,
+            });
         let passed = self.pools.iter().filter_map(Pool::program).flat_map(|program| &program.env);
         let passed = passed.filter_map(|(_, value)| passed_variable(value).map(str::to_owned));
         named.chain(passed).chain(self.variables.iter().cloned()).collect()
@@ -68,9 +70,8 @@ mod tests {
                 .sum()
         }
         let all: usize = SECTIONS.iter().map(|section| count(section.options)).sum();
-        let places =
-            "[admin] token, password, sticky.secret, authenticate.basic of listeners and of routes";
-        assert_eq!(all, 5, "the test below has: {places}");
+        let places = "[admin] token, [cluster] secret, password, sticky.secret, authenticate.basic of listeners and of routes";
+        assert_eq!(all, 6, "the test below has: {places}");
     }
 
     #[test]
@@ -79,6 +80,9 @@ mod tests {
             [admin]
             listen = "127.0.0.1:7070"
             token = "env:ADMIN"
+            [cluster]
+            nats = ["nats://127.0.0.1:4222"]
+            secret = "env:CLUSTER"
             [listener.web]
             listen = "127.0.0.1:7000"
             protocol = "http"
@@ -118,6 +122,7 @@ mod tests {
             "BASIC",
             "BEARER",
             "BODY",
+            "CLUSTER",
             "COOKIE",
             "FOLDER",
             "GIVEN",

@@ -1,6 +1,6 @@
 //! The table: every section, with the rows of all its options.
 
-use crate::model::{AccessLog, Admin, Daemon, Listener, Pool};
+use crate::model::{AccessLog, Admin, Cluster, Daemon, Listener, Pool};
 use crate::options::{Opt, Section, Setting, WorkerKind, find};
 
 /// Every section.
@@ -22,6 +22,12 @@ pub(crate) const SECTIONS: &[Section] = &[
         named: false,
         about: "The access log, one line per request; without this section there is none.",
         options: AccessLog::OPTIONS,
+    },
+    Section {
+        name: "cluster",
+        named: false,
+        about: "Other machines that share bindings with this one; without this section there are none.",
+        options: Cluster::OPTIONS,
     },
     Section {
         name: "listener",
@@ -237,7 +243,7 @@ mod tests {
         "[listener.a]\nlisten = \":1\"\npool = \"a\"\nprotocol = \"http\"\nHERE\n[pool.a]\nservers = [\":2\"]\nTHERE\n",
         "[pool.a]\ndatabase = \"postgres://a@b/c\"\nquery = \"select 1\"\nTHERE\n",
         "[pool.a]\ndatabase = \"sqlite:a\"\nstatement = \"x\"\nTHERE\n",
-        "[pool.a]\nhandler = \"x\"\nTHERE\n[daemon]\nANYWHERE\n[admin]\nlisten = \"127.0.0.1:3\"\nADMIN\n[access_log]\nto = \"stdout\"\nLOG\n",
+        "[pool.a]\nhandler = \"x\"\nTHERE\n[daemon]\nANYWHERE\n[admin]\nlisten = \"127.0.0.1:3\"\nADMIN\n[access_log]\nto = \"stdout\"\nLOG\n[cluster]\nnats = [\"nats://b:1\"]\nsecret = \"env:S\"\ntls_key = \"k\"\ntls_certificate = \"c\"\nCLUSTER\n",
     ];
 
     fn read(text: &str) -> Option<Configuration> {
@@ -254,6 +260,7 @@ mod tests {
             ("daemon", "ANYWHERE"),
             ("admin", "ADMIN"),
             ("access_log", "LOG"),
+            ("cluster", "CLUSTER"),
         ] {
             let options = section(name).unwrap().options;
             let inner = options.iter().flat_map(|outer| {
@@ -276,7 +283,7 @@ mod tests {
                 let has = |file: &&&str| file.contains(&format!("\n{mark}\n")) && file.contains(of);
                 for file in FILES.iter().filter(has) {
                     let plain = |line: &str| {
-                        let marks = ["ANYWHERE", "THERE", "HERE", "ADMIN", "LOG"];
+                        let marks = ["ANYWHERE", "THERE", "HERE", "ADMIN", "LOG", "CLUSTER"];
                         let text = file.replacen(&format!("\n{mark}\n"), &format!("\n{line}\n"), 1);
                         text.lines()
                             .filter(|line| !marks.contains(line))

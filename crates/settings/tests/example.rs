@@ -52,6 +52,7 @@ fn example() -> Configuration {
             header_timeout: Duration::from_secs(10),
         }),
         access_log: None,
+        cluster: None,
         variables: Default::default(),
         listeners: vec![Listener {
             name: "hits".into(),

@@ -68,6 +68,7 @@ pub fn shard(
     };
     let sizing = elastic::Sizing::fixed(count);
     let config = PoolConfig {
+        binding_uses: None,
         name: POOL.to_owned(),
         pool: pool::Settings { queue, sizing, ..pool::Settings::default() },
         then: None,

@@ -22,7 +22,13 @@ impl ServedPool {
         }
         let learnt = cookies.write(head, worker, second(exchange.at_us));
         if let Some(key) = learnt {
-            self.pool.handle_learned_key(now, worker, &key);
+            match self.balance.keys.shared {
+                None => self.pool.handle_learned_key(now, worker, &key),
+                Some(secret) => {
+                    let key = pool::shared_key(secret, &key);
+                    self.pool.handle_learned_key(now, worker, &key);
+                }
+            }
         }
     }
 }

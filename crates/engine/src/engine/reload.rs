@@ -24,8 +24,17 @@ impl Engine {
     ) -> Option<Roster> {
         let now = self.now;
         let served = self.pools.get_mut(id)?;
-        let PoolConfig { name: _, pool, then, mut balance, takes, own: _, is_tagged: _, traits } =
-            config;
+        let PoolConfig {
+            name: _,
+            pool,
+            then,
+            mut balance,
+            takes,
+            own: _,
+            is_tagged: _,
+            traits,
+            binding_uses: _,
+        } = config;
         served.then = then;
         served.takes = takes;
         if served.member_shard.is_none() && self.shard_link.off_shard(id).is_some() {

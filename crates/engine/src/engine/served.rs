@@ -26,7 +26,17 @@ impl ServedPool {
         seed: u64,
         shard_link: &ShardLink,
     ) -> Self {
-        let PoolConfig { name, pool, then, mut balance, takes, own, is_tagged, traits } = config;
+        let PoolConfig {
+            name,
+            pool,
+            then,
+            mut balance,
+            takes,
+            own,
+            is_tagged,
+            traits,
+            binding_uses,
+        } = config;
         let mut pool = Pool::new(pool, now, seed);
         let (mut member_shard, mut member_shards) = (None, 0);
         if let Some((shards, tokens)) = shard_link.shares(id) {
@@ -59,6 +69,7 @@ impl ServedPool {
             is_tagged,
             member_shard,
             member_shards,
+            binding_uses,
         }
     }
 }

@@ -83,6 +83,7 @@ struct Bench {
 
 fn config(name: &str) -> PoolConfig {
     PoolConfig {
+        binding_uses: None,
         name: name.to_owned(),
         pool: pool::Settings::default(),
         then: None,
@@ -329,7 +330,8 @@ fn a_worker_is_told_that_nobody_wants_the_reply_any_more() {
 /// Clients of `a` are bound by a cookie to its workers, which have no names.
 fn with_cookie(pool_config: &mut PoolConfig) {
     let limits = pool::AffinityLimits { lifetime: Duration::from_secs(60), entries: 1 };
-    pool_config.pool.sticky = Some(pool::Sticky { limits, gone: pool::Gone::Reschedule });
+    pool_config.pool.sticky =
+        Some(pool::Sticky { limits, gone: pool::Gone::Reschedule, shared: false });
     let codec = pool::CookieCodec::new(&[7; 32], "a", pool::CookieValue::Opaque, 60);
     pool_config.balance.cookie = Some(CookieConfig {
         name: b"s".to_vec(),

@@ -18,6 +18,8 @@ pub(super) struct Whole<'a> {
     pub(super) program: spawn::Command,
     /// The secret of cookies for which no secret is configured.
     pub(super) drawn: &'a [u8],
+    /// The secret of the cluster, from which the keys of shared bindings are made.
+    pub(super) secret: Option<(u64, u64)>,
 }
 
 /// Adds the `balancing` settings to the settings of a pool. Returns the rest of them, and the configuration of the
@@ -28,7 +30,7 @@ pub(super) fn balance(
     balancing: settings::Balancing,
     to: &mut pool::Settings,
 ) -> Result<(BalanceConfig, Option<CheckConfig>), BuildError> {
-    let Whole { name, places, servers, program, drawn } = whole;
+    let Whole { name, places, servers, program, drawn, secret } = whole;
     let settings::Balancing {
         concurrent_max,
         hash,
@@ -69,8 +71,9 @@ pub(super) fn balance(
     let check = check.map(|check| check::check(check, program, servers, &mut to.health));
     to.hold = hold_timeout;
     to.decisions = trace_max;
-    let mut cookie = None;
-    let sticky = sticky.map(|settings::Sticky { by, lifetime, entries, redispatch }| {
+    let (mut cookie, mut shared_with) = (None, None);
+    let sticky = sticky.map(|settings::Sticky { by, lifetime, entries, redispatch, shared }| {
+        shared_with = secret.filter(|_| shared);
         // A cookie that names its worker needs no table. The minimum is one entry, because the memory of the table is
         // allocated at the start.
         let told = matches!(&by, settings::KnownBy::Cookie(cookie) if cookie.mode != settings::CookieMode::Passive);
@@ -78,6 +81,7 @@ pub(super) fn balance(
         to.sticky = Some(pool::Sticky {
             limits: pool::AffinityLimits { lifetime, entries },
             gone: if redispatch { pool::Gone::Reschedule } else { pool::Gone::Refuse },
+            shared: shared_with.is_some(),
         });
         match by {
             settings::KnownBy::Key(key) => Some(key),
@@ -104,7 +108,7 @@ pub(super) fn balance(
         }
     };
     let hash = (balance == settings::BalanceMethod::Hash).then_some(hash);
-    let keys = PoolKeys { sticky, hash, fair, priority };
+    let keys = PoolKeys { sticky, shared: shared_with, hash, fair, priority };
     Ok((BalanceConfig { keys, fallback, judges, failing: unhealthy_status, cookie }, check))
 }
 

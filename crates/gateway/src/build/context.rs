@@ -7,6 +7,7 @@ use std::time::Duration;
 use exchange::PoolId;
 
 use crate::resolver::Resolver;
+use crate::shared_bindings::SharedBindings;
 
 /// Creates the handlers of pools whose workers run in this process. `main` implements it, so that database drivers stay
 /// out of the data plane.
@@ -42,6 +43,8 @@ pub(crate) struct BuildContext<'a> {
     pub(crate) drawn: &'a [u8],
     /// The resolver for names of servers.
     pub(crate) names: &'a Resolver,
+    /// The bindings that are shared with other daemons.
+    pub(crate) bindings: Option<&'a SharedBindings>,
 }
 
 /// Returns a duration setting; zero means never.

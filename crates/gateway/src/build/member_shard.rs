@@ -31,6 +31,7 @@ pub(crate) fn off_shard(
     let own = pool.program().is_some_and(is_own);
     let no_workers = elastic::Sizing { min: 0, max: 1, spare: 0, ..elastic::Sizing::default() };
     let config = PoolConfig {
+        binding_uses: None,
         name: pool.name.clone(),
         pool: pool::Settings { sizing: no_workers, ..pool::Settings::default() },
         // Its clients need space in the queues of all pools of the chain.

@@ -19,7 +19,7 @@ pub(crate) fn pool(
     pool: settings::Pool,
     site: BuildContext<'_>,
 ) -> Result<(PoolConfig, BackendConfig), BuildError> {
-    let BuildContext { places, drawn, .. } = site;
+    let BuildContext { places, drawn, bindings, .. } = site;
     let takes = workers::takes(&pool.worker);
     let (workers_plan, properties) = workers::config(&pool, site)?;
     let is_tagged = pool.program().is_some_and(program::is_tagged);
@@ -67,9 +67,12 @@ pub(crate) fn pool(
     };
     let servers = workers_plan.addresses();
     let program = workers_plan.helper();
-    let whole = balance::Whole { name: &name, places, servers, program, drawn };
+    let secret = bindings.map(|bindings| bindings.secret);
+    let whole = balance::Whole { name: &name, places, servers, program, drawn, secret };
     let (balance, check) = balance::balance(whole, balance, balancing, &mut pool)?;
+    let binding_uses = places.get(&name).and_then(|id| bindings?.uses.get(id).cloned());
     let config = PoolConfig {
+        binding_uses,
         name,
         pool,
         then: then.transpose()?,

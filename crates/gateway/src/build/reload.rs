@@ -39,8 +39,13 @@ impl Reload {
         let places = fleet.pool_ids();
         let drawn = fleet.secret().map_err(|why| BuildError::NoSecret(why.to_string()))?;
         fleet.look_up(new)?;
-        let site =
-            BuildContext { places: &places, handler_registry, drawn: &drawn, names: fleet.names() };
+        let site = BuildContext {
+            places: &places,
+            handler_registry,
+            drawn: &drawn,
+            names: fleet.names(),
+            bindings: fleet.bindings(),
+        };
         let listeners = new.listeners.iter().cloned();
         let listeners: Vec<_> = listeners
             .map(|listener| {

@@ -38,6 +38,9 @@ impl Shard {
                 self.engine.barriers.owe(move || reply(taken));
             }
             ShardMail::Moved { name, to } => self.server_moved(io, &name, to),
+            ShardMail::Bindings { pool, changes } => {
+                self.engine.handle_binding_changes(pool, &changes);
+            }
             ShardMail::Shard { from, messages } => {
                 for message in messages.0 {
                     self.engine.handle_crossing(from, message);

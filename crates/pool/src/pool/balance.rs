@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use exchange::{Cause, WorkerId, WorkerIndex};
+use exchange::{BindingChange, BindingUse, Cause, WorkerId, WorkerIndex};
 
 use super::{Phase, Pool, capacity};
 use crate::Queueable;
@@ -11,7 +11,7 @@ use crate::fallback::Load;
 use crate::health::{HealthChange, HealthRecord, HealthState};
 use crate::queue::{EntryInfo, QueueEntry, Ticket};
 use crate::schedule::Choice;
-use crate::settings::Schedule;
+use crate::settings::{Schedule, Sticky};
 use crate::worker_table::{AdminState, Control};
 use crate::workers::{Move, State};
 
@@ -45,6 +45,11 @@ impl<P: Queueable> Pool<P> {
                 let secret = (self.random.draw(), self.random.draw());
                 *affinity = Some(Affinity::new(limits, self.now, secret));
             }
+        }
+        if let (Some(affinity), Some(Sticky { shared: true, .. })) =
+            (&mut self.affinity, settings.sticky)
+        {
+            affinity.share();
         }
         let places: Vec<u32> = self.workers.all().map(|(place, _)| place).collect();
         for place in places {
@@ -146,6 +151,33 @@ impl<P: Queueable> Pool<P> {
             affinity.bind(self.now, &crate::affinity::Key::new(key), affinity_target);
         }
         self.turn();
+    }
+
+    /// Other daemons have bound, used or unbound clients.
+    pub fn handle_binding_changes(&mut self, now: Instant, changes: &[BindingChange]) {
+        self.begin(now);
+        if let Some(affinity) = &mut self.affinity {
+            changes.iter().for_each(|change| affinity.adopt(self.now, change));
+        }
+        self.turn();
+    }
+
+    /// Returns what other daemons must learn of the bindings, and forgets it.
+    pub fn take_binding_uses(&mut self) -> Vec<BindingUse> {
+        self.affinity.as_mut().map(Affinity::take_uses).unwrap_or_default()
+    }
+
+    /// Takes back uses that could not be sent.
+    pub fn return_binding_uses(&mut self, uses: Vec<BindingUse>) {
+        if let Some(affinity) = &mut self.affinity {
+            affinity.return_uses(uses);
+        }
+    }
+
+    /// Uses of bindings that other daemons did not learn because too many waited to be sent.
+    #[must_use]
+    pub fn binding_uses_dropped(&self) -> u64 {
+        self.affinity.as_ref().map_or(0, Affinity::uses_dropped)
     }
 
     /// A request finished at a worker. `good`: it succeeded. `took`: its duration.

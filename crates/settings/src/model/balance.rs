@@ -15,7 +15,7 @@ options! {
         /// The key that `balance = "hash"` uses.
         hash: Key as key = "source";
         /// Session affinity: binds each client to the worker that served its first request.
-        sticky: Option<Sticky> as table, reload(ONE_PLACE);
+        sticky: Option<Sticky> as table, reload(STICKY);
         /// Active and passive health checks of the workers; `"off"`: none.
         health_check: HealthCheck as table_or_off = inner, former(&["health"]);
         /// The fallback response. It replaces a rejection when the pool is over its limits, no worker can serve, a
@@ -42,6 +42,11 @@ options! {
 /// The pool is served by all shards or by one shard. This is fixed at startup.
 const ONE_PLACE: Reload =
     Reload::RestartIf("with it one shard alone serves these servers, and there are several shards");
+
+/// As [`ONE_PLACE`], and the limits of shared bindings are those of their bucket.
+const STICKY: Reload = Reload::RestartIf(
+    "with it one shard alone serves these servers, and there are several shards; or bindings are `shared`",
+);
 
 options! {
     /// The options of `queue` that are a part of [`Balancing`].
@@ -118,6 +123,9 @@ options! {
         /// Whether a client whose worker is gone is bound to another worker. With `false` its requests are rejected as
         /// `gone`.
         redispatch: bool as switch = "true", former(&["gone"]);
+        /// Whether daemons on other machines know the binding of a client, so that each sends it to the same server. It
+        /// requires `[cluster]`, and pools with the same name, `lifetime` and servers on all machines.
+        shared: bool as switch = "false";
     }
 }
 

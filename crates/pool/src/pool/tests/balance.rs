@@ -44,7 +44,10 @@ pub(super) fn servers(names: &[&str], slots: u32) -> Settings {
 }
 
 pub(super) fn sticky(settings: Settings, gone: Gone) -> Settings {
-    Settings { sticky: Some(Sticky { limits: AffinityLimits::default(), gone }), ..settings }
+    Settings {
+        sticky: Some(Sticky { limits: AffinityLimits::default(), gone, shared: false }),
+        ..settings
+    }
 }
 
 pub(super) struct Port {
