@@ -11,6 +11,7 @@
 
 mod audit;
 mod balance;
+mod cluster;
 mod connection_slots;
 mod gate;
 mod pages;
@@ -35,6 +36,7 @@ use settings::Address;
 use gate::Gate;
 use token_file::TokenFile;
 
+pub use cluster::Cluster;
 pub use gate::REQUEST_HEADER;
 pub use reload::Reload;
 pub use token_file::local_token;
@@ -109,7 +111,7 @@ pub struct Admin {
 }
 
 /// Opens the admin address and serves it on a separate thread until the process ends. `reload` reads the configuration
-/// file again; `None`: the daemon has no configuration file.
+/// file again; `None`: the daemon has no configuration file. `cluster`: `None` if it has none.
 ///
 /// # Errors
 /// The address cannot be bound, the token cannot be used, or the thread cannot be started.
@@ -117,6 +119,7 @@ pub fn start(
     settings: AdminSettings,
     access: Access,
     reload: Option<Reload>,
+    cluster: Option<Cluster>,
 ) -> Result<Admin, AdminError> {
     let AdminSettings { listen, token, group, allowed_hosts, max_connections, header_timeout } =
         settings;
@@ -150,7 +153,7 @@ pub fn start(
     let connections = max_connections as usize;
     let anonymous = server::anonymous_max();
     let limits = server::Limits { connections, anonymous, header_timeout };
-    let routes = routes::router(routes::App { access, reload, shared: Arc::default() });
+    let routes = routes::router(routes::App { access, reload, cluster, shared: Arc::default() });
     let router = protected(routes, Arc::clone(&gate));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::Builder::new().name("control".to_owned()).spawn(move || {

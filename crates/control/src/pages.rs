@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use crate::cluster::Cluster;
 use crate::role::Role;
 use crate::shared_page::SharedPages;
 
@@ -24,10 +25,14 @@ const ASK_WAIT: Duration = Duration::from_secs(120);
 
 pub(crate) async fn metrics(
     State(access): State<Access>,
+    State(cluster): State<Option<Cluster>>,
     State(shared): State<Arc<SharedPages>>,
     Extension(role): Extension<Role>,
 ) -> impl IntoResponse {
-    let render = async || Some(access.render_metrics());
+    let render = async || {
+        let more = cluster.as_ref().map(|cluster| (cluster.metrics)());
+        Some(access.render_metrics() + &more.unwrap_or_default())
+    };
     let page = match role {
         Role::Admin => render().await.map(Bytes::from),
         Role::Viewer => shared.metrics.get(render).await,

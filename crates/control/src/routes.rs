@@ -10,16 +10,18 @@ use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
 use gateway::Access;
 
+use crate::cluster::Cluster;
 use crate::reload::Reload;
 use crate::role::Role;
 use crate::shared_page::SharedPages;
-use crate::{balance, pages, reload};
+use crate::{balance, cluster, pages, reload};
 
 /// The state that handlers use.
 #[derive(Clone)]
 pub(crate) struct App {
     pub(crate) access: Access,
     pub(crate) reload: Option<Reload>,
+    pub(crate) cluster: Option<Cluster>,
     pub(crate) shared: Arc<SharedPages>,
 }
 
@@ -38,6 +40,12 @@ impl FromRef<App> for Arc<SharedPages> {
 impl FromRef<App> for Option<Reload> {
     fn from_ref(app: &App) -> Self {
         app.reload.clone()
+    }
+}
+
+impl FromRef<App> for Option<Cluster> {
+    fn from_ref(app: &App) -> Self {
+        app.cluster.clone()
     }
 }
 
@@ -86,6 +94,8 @@ pub(crate) const ROUTES: &[Route] = &[
     change("/ask/{pool}", "send one request to a pool", || post(pages::ask)),
     inspect("/reload", "the effect of a reload", || get(reload::preview)),
     change("/reload", "reload the configuration file", || post(reload::apply)),
+    inspect("/cluster", "shared bindings and other machines as JSON", || get(cluster::status)),
+    inspect("/cluster/check", "bindings that differ from other machines", || get(cluster::check)),
     change("/recycle/{pool}", "replace the workers of a pool", || post(pages::recycle)),
     change("/pools/{pool}/fallback", "switch the fallback `on` or `off`", || {
         post(balance::fallback)

@@ -45,7 +45,7 @@ pub(crate) fn admin_settings(admin: &settings::Admin) -> Result<AdminSettings, I
 }
 
 /// Reads a secret of the daemon, without the line end at its end.
-fn read_secret(secret: &Secret) -> Result<String, String> {
+pub(crate) fn read_secret(secret: &Secret) -> Result<String, String> {
     read(secret, gateway::read_secret_file).map(|(text, _)| text)
 }
 

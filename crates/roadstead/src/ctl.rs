@@ -67,6 +67,9 @@ enum CtlCommand {
         /// The name of the pool.
         pool: String,
     },
+    /// Show the shared bindings, or compare them with those of other machines.
+    #[command(subcommand)]
+    Cluster(ClusterCommand),
     /// Reload the configuration file without dropping a connection.
     ///
     /// The file is validated first. If it contains errors or changes that need a restart, they are reported with their
@@ -126,6 +129,8 @@ fn call(command: &CtlCommand) -> (&'static str, String, &str) {
         CtlCommand::Enable { pool, worker: name } => ("POST", worker(pool, name, "enable"), ""),
         CtlCommand::Drain { pool, worker: name } => ("POST", worker(pool, name, "drain"), ""),
         CtlCommand::Recycle { pool } => ("POST", format!("/recycle/{}", escaped(pool)), ""),
+        CtlCommand::Cluster(ClusterCommand::Status) => ("GET", "/cluster".to_owned(), ""),
+        CtlCommand::Cluster(ClusterCommand::Check) => ("GET", "/cluster/check".to_owned(), ""),
         CtlCommand::Reload => ("POST", "/reload".to_owned(), ""),
         CtlCommand::Why { what } if what.bytes().all(|byte| byte.is_ascii_digit()) => {
             ("GET", format!("/why/{what}"), "")
@@ -134,6 +139,15 @@ fn call(command: &CtlCommand) -> (&'static str, String, &str) {
         CtlCommand::Dead(_) => unreachable!("it needs no daemon and is done before"),
         CtlCommand::Why { what } => ("GET", format!("/pools/{}/why", escaped(what)), ""),
     }
+}
+
+/// The commands of `ctl cluster`.
+#[derive(Debug, Subcommand)]
+enum ClusterCommand {
+    /// Show the connection, the shared bindings of each pool, and the other machines.
+    Status,
+    /// Compare the bindings with those of the other machines, key by key. Changes that are under way are left out.
+    Check,
 }
 
 #[cfg(test)]

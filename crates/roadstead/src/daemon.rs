@@ -24,6 +24,7 @@ use crate::access_log::AccessLog;
 #[cfg(feature = "admin")]
 use crate::admin::admin_settings;
 use crate::binding::{BindError, SocketFiles, bind_all};
+use crate::cluster::ClusterThread;
 use crate::handler_registry::Handlers;
 use crate::memory::memory_max;
 use crate::reload::Reloader;
@@ -47,6 +48,8 @@ pub enum DaemonError {
     AdminOption(String),
     /// The access log cannot be opened.
     AccessLog(io::Error),
+    /// The cluster cannot be used.
+    Cluster(String),
     /// The configuration names something that cannot be created.
     Build(gateway::BuildError),
     /// Programs of a user could be started but not ended.
@@ -69,7 +72,9 @@ impl std::fmt::Display for DaemonError {
                     _ => Ok(()),
                 }
             }
-            Self::AdminOption(message) | Self::User(message) => f.write_str(message),
+            Self::AdminOption(message) | Self::Cluster(message) | Self::User(message) => {
+                f.write_str(message)
+            }
             Self::AccessLog(error) => write!(f, "the access log cannot be opened: {error}"),
             Self::Build(error) => error.fmt(f),
             Self::Spawner(error) => write!(f, "no program can be started: {error}"),
@@ -127,6 +132,7 @@ fn serve_on<K: Kernel + Send + 'static>(
     let loops = EventLoops::new(&configuration, kernel, None)
         .map_err(|error| DaemonError::System("the event loop cannot be made", error))?;
     let (mut shard_threads, ready, log) = prepare((configuration, file, signals), name, loops)?;
+    ready.cluster.iter().for_each(ClusterThread::wait);
     shard_threads.start();
     announce(&ready);
     let result = shard_threads
@@ -158,6 +164,7 @@ struct Ready {
     listeners: Vec<(String, String)>,
     /// The admin address. It is served, and its token file exists, until this value is dropped.
     admin: Option<Admin>,
+    cluster: Option<ClusterThread>,
     event: &'static str,
     shards: usize,
     /// The socket files are removed when this value is dropped.
@@ -190,6 +197,7 @@ fn prepare<K: Kernel + Send + 'static>(
         let serving = configuration.clone();
         Reloader::new(file.to_owned(), serving, Arc::clone(&fleet), Arc::clone(&handler_registry))
     });
+    let cluster = ClusterThread::start(&configuration, &fleet).map_err(DaemonError::Cluster)?;
     let common = Common {
         configuration,
         sockets,
@@ -203,13 +211,15 @@ fn prepare<K: Kernel + Send + 'static>(
         ShardsError::System(error) => DaemonError::System("a listener cannot be shared", error),
     })?;
     let access = shard_threads.access();
-    let admin = admin.map(|admin| serve_admin(admin, access, reloader.as_ref())).transpose()?;
+    let admin = admin.map(|admin| serve_admin(admin, access, reloader.as_ref(), cluster.as_ref()));
+    let admin = admin.transpose()?;
     let count = fleet.length();
     let reload = reloader.map(|reloader| reloader.start()).transpose();
     let reload =
         reload.map_err(|error| DaemonError::System("a thread cannot be started", error))?;
     watch_signals(signals, fleet, log.clone(), reload)?;
-    let ready = Ready { listeners: addresses, admin, event: name, shards: count, _files: files };
+    let ready =
+        Ready { listeners: addresses, admin, cluster, event: name, shards: count, _files: files };
     Ok((shard_threads, ready, log))
 }
 
@@ -234,10 +244,11 @@ fn serve_admin(
     admin: settings::Admin,
     access: gateway::Access,
     reloader: Option<&Arc<Reloader>>,
+    cluster: Option<&ClusterThread>,
 ) -> Result<Admin, DaemonError> {
     let settings =
         admin_settings(&admin).map_err(|unusable| DaemonError::AdminOption(unusable.message))?;
-    control::start(settings, access, reloader.map(ordered))
+    control::start(settings, access, reloader.map(ordered), operations(cluster))
         .map_err(|error| DaemonError::Admin { address: admin.listen, error })
 }
 
@@ -246,9 +257,21 @@ fn serve_admin(
     _: settings::Admin,
     _: gateway::Access,
     _: Option<&Arc<Reloader>>,
+    _: Option<&ClusterThread>,
 ) -> Result<Admin, DaemonError> {
     let text = "`[admin]`: this program was built without the admin address (the feature `admin`)";
     Err(DaemonError::AdminOption(text.to_owned()))
+}
+
+/// Returns the operations on the cluster that the admin address offers.
+#[cfg(feature = "cluster")]
+fn operations(cluster: Option<&ClusterThread>) -> Option<control::Cluster> {
+    cluster.map(ClusterThread::operations)
+}
+
+#[cfg(all(feature = "admin", not(feature = "cluster")))]
+fn operations(_: Option<&ClusterThread>) -> Option<control::Cluster> {
+    None
 }
 
 /// Returns the operations on the configuration file that the admin address offers.

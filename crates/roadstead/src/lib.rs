@@ -26,6 +26,11 @@ pub mod ask;
 pub mod binding;
 #[cfg(feature = "daemon")]
 pub mod cli;
+#[cfg(feature = "cluster")]
+mod cluster;
+#[cfg(all(feature = "daemon", not(feature = "cluster")))]
+#[path = "cluster_without_nats.rs"]
+mod cluster;
 #[cfg(feature = "databases")]
 pub mod connect;
 #[cfg(feature = "daemon")]

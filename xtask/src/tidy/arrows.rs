@@ -29,7 +29,7 @@ engine: exchange fields flow observe pool settings wire
 gateway: backend block elastic engine event exchange flow frontend observe paths pool route settings spawn wire
 control: event exchange gateway route settings
 simulate: block event exchange gateway settings spawn wire
-roadstead: block control database elastic event exchange fields gateway listeners paths pool settings spawn wire
+roadstead: block cluster control database elastic event exchange fields gateway listeners paths pool settings spawn wire
 toys: backend elastic engine event exchange flow frontend gateway observe pool settings spawn wire
 xtask:
 ";

@@ -16,6 +16,7 @@ mod addresses;
 mod admin;
 mod alignment;
 mod balance;
+mod cluster;
 mod commands;
 mod database_faults;
 mod datagrams;
@@ -36,6 +37,9 @@ mod links;
 mod lives;
 mod memory;
 mod messages;
+#[allow(dead_code, reason = "each test program uses its own part of the support")]
+#[path = "../../../cluster/tests/support/nats.rs"]
+mod nats;
 mod order;
 mod pages;
 mod parameters;

@@ -124,7 +124,12 @@ fn every_link_leads_to_a_file_and_a_heading() {
 /// The metrics that a daemon shows, with their types.
 fn shown_metrics() -> BTreeMap<String, String> {
     let folder = folder();
-    let daemon = Daemon::serve(folder.path(), &one_pool("", &worker_program(&["--echo"])));
+    // The servers of the cluster need not be there.
+    let cluster = "[cluster]\nnats = [\"nats://127.0.0.1:1\"]\nsecret = \"env:CLUSTER_SECRET\"\n\
+                   start_timeout = \"0s\"\n";
+    let configuration = format!("{cluster}{}", one_pool("", &worker_program(&["--echo"])));
+    let secret = ("CLUSTER_SECRET", "0123456789abcdef");
+    let daemon = Daemon::serve_with(folder.path(), &configuration, &[secret]);
     let page = daemon.page("/metrics");
     let types = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     types

@@ -1,0 +1,54 @@
+//! The cluster: its state, and the comparison of this daemon's tables with those of other machines.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+
+/// What the daemon offers about its cluster. The functions may block: they are called on a separate thread.
+#[derive(Clone)]
+pub struct Cluster {
+    /// Returns the state as JSON.
+    pub status: Arc<dyn Fn() -> String + Send + Sync>,
+    /// Returns the differences from other machines as JSON, or an error that says why there is none.
+    pub check: Arc<dyn Fn() -> Result<String, String> + Send + Sync>,
+    /// Returns metrics in the Prometheus text format. It does not block.
+    pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cluster").finish_non_exhaustive()
+    }
+}
+
+pub(crate) async fn status(State(cluster): State<Option<Cluster>>) -> Response {
+    let Some(cluster) = cluster else { return without_cluster() };
+    match tokio::task::spawn_blocking(move || (cluster.status)()).await {
+        Ok(json) => as_json(json),
+        Err(_) => unread(),
+    }
+}
+
+pub(crate) async fn check(State(cluster): State<Option<Cluster>>) -> Response {
+    let Some(cluster) = cluster else { return without_cluster() };
+    match tokio::task::spawn_blocking(move || (cluster.check)()).await {
+        Ok(Ok(json)) => as_json(json),
+        Ok(Err(text)) => (StatusCode::CONFLICT, text + "\n").into_response(),
+        Err(_) => unread(),
+    }
+}
+
+fn as_json(json: String) -> Response {
+    ([(CONTENT_TYPE, "application/json")], json + "\n").into_response()
+}
+
+fn without_cluster() -> Response {
+    (StatusCode::NOT_FOUND, "the configuration has no section `[cluster]`\n").into_response()
+}
+
+fn unread() -> Response {
+    (StatusCode::INTERNAL_SERVER_ERROR, "it could not be read\n").into_response()
+}

@@ -1,0 +1,107 @@
+//! Several daemons that share the bindings of their clients over NATS servers.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::balance::ctl;
+use crate::client::Client;
+use crate::daemon::{Daemon, folder, until};
+use crate::http_server::{Answer, Server};
+use crate::nats::Nats;
+
+/// Variables with the secret.
+const SECRET: &[(&str, &str)] = &[("CLUSTER_SECRET", "0123456789abcdef")];
+
+/// A daemon with the servers of these ports, and clients that are known by a header.
+fn configuration(machine: &str, nats: &[String], ports: &[u16]) -> String {
+    let servers: Vec<_> = ports.iter().map(|port| format!("\"127.0.0.1:{port}\"")).collect();
+    format!(
+        "[admin]\nlisten = \"127.0.0.1:0\"\n\
+         [cluster]\nnats = {nats:?}\nsecret = \"env:CLUSTER_SECRET\"\nmachine = \"{machine}\"\n\
+         [listener.web]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"web\"\n\
+         [pool.web]\nservers = [{}]\n\
+         sticky = {{ key = \"header:x-client\", lifetime = \"60s\", shared = true }}\n",
+        servers.join(", ")
+    )
+}
+
+fn serve(folder: &Path, machine: &str, nats: &Nats, ports: &[u16]) -> Daemon {
+    Daemon::serve_with(folder, &configuration(machine, &nats.urls(), ports), SECRET)
+}
+
+/// The name of the server that answers this client.
+fn server_of(daemon: &Daemon, client: usize) -> String {
+    let mut connection = Client::connect(&daemon.listeners["web"]);
+    connection.send(format!(
+        "GET / HTTP/1.1\r\nHost: a\r\nX-Client: {client}\r\nConnection: close\r\n\r\n"
+    ));
+    connection.rest().pop().unwrap()
+}
+
+fn cluster(daemon: &Daemon, verb: &str) -> Value {
+    let (is_done, text) = ctl(daemon, &["cluster", verb]);
+    assert!(is_done, "{text}");
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn a_client_keeps_its_server_when_the_daemon_that_bound_it_is_killed() {
+    let Some(nats) = Nats::start(3) else { return };
+    let answer = |name: usize| {
+        let text = format!("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nserver-{name}");
+        Server::start(&[("/", Answer::Bytes(text.into_bytes()))])
+    };
+    let servers: Vec<_> = (0..4).map(answer).collect();
+    let ports: Vec<_> = servers.iter().map(|server| server.port).collect();
+    let folders = [folder(), folder(), folder()];
+    let mut one = serve(folders[0].path(), "one", &nats, &ports);
+    let two = serve(folders[1].path(), "two", &nats, &ports);
+    let bound: BTreeMap<usize, String> =
+        (0..40).map(|client| (client, server_of(&one, client))).collect();
+    for (client, server) in &bound {
+        assert_eq!(server_of(&one, *client), *server, "it is bound");
+    }
+    until("the other daemon knows all clients", || {
+        cluster(&two, "status")["pools"][0]["keys"] == 40
+    });
+    until("both have heard each other", || {
+        let status = cluster(&one, "status");
+        status["pools"][0]["machines"][0]["name"] == "two"
+            && status["pools"][0]["proof_age_seconds"].is_number()
+    });
+    let report = cluster(&one, "check");
+    assert_eq!((&report["compared"], &report["differing"]), (&1.into(), &0.into()), "{report}");
+    one.kill();
+    for (client, server) in &bound {
+        assert_eq!(server_of(&two, *client), *server, "client {client}");
+    }
+    assert_eq!(two.metric("roadstead_cluster_in_sync", &["pool=\"web\""]), 1);
+    // A daemon that starts has the bindings before it serves.
+    let three = serve(folders[2].path(), "three", &nats, &ports);
+    for (client, server) in &bound {
+        assert_eq!(server_of(&three, *client), *server, "client {client}");
+    }
+}
+
+#[test]
+fn a_daemon_serves_and_binds_clients_while_no_nats_server_can_be_reached() {
+    let server = Server::start(&[]);
+    server.answer("/", Answer::Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na".to_vec()));
+    let nats = ["nats://127.0.0.1:1".to_owned()];
+    let text = configuration("one", &nats, &[server.port])
+        .replace("[cluster]\n", "[cluster]\nstart_timeout = \"100ms\"\n");
+    let folder = folder();
+    let daemon = Daemon::serve_with(folder.path(), &text, SECRET);
+    for client in 0..10 {
+        assert_eq!(server_of(&daemon, client), "a");
+    }
+    until("the bindings wait", || cluster(&daemon, "status")["pools"][0]["waiting"] == 10);
+    let status = cluster(&daemon, "status");
+    assert!(status["server"].is_null(), "{status}");
+    assert!(status["trouble"].as_str().unwrap().contains("cannot connect"), "{status}");
+    let report = cluster(&daemon, "check");
+    assert!(report["not_compared"][0].as_str().unwrap().contains("no connection"), "{report}");
+    assert!(daemon.stop().success());
+}
