@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use event::Mailbox;
-use exchange::{ListenerId, PoolId, SHARDS_MAX, Table};
+use exchange::{BindingChange, ListenerId, PoolId, SHARDS_MAX, Table};
 use pool::{Room, Tokens};
 use settings::{Configuration, FallbackAnswer, Protocol};
 
@@ -29,6 +29,9 @@ use frontend::bodies::Bodies;
 /// The minimum and maximum number of bytes of one request's parts in transit between two shards.
 const WINDOW_MIN: usize = 4 << 10;
 const WINDOW_MAX: usize = 256 << 10;
+
+/// The maximum number of messages that wait for a shard when changes of bindings are sent to it.
+const CHANGES_WAITING_MAX: usize = 16;
 
 /// All shards of a daemon. A single shard is a fleet of one.
 pub struct Fleet {
@@ -196,6 +199,30 @@ impl Fleet {
 
     pub(crate) fn bindings(&self) -> Option<&SharedBindings> {
         self.bindings.get()
+    }
+
+    /// Sends changes by other daemons to the shard that owns a pool. If it `is_limited`, few messages may wait.
+    ///
+    /// # Errors
+    /// The changes: too many wait, or the shard has ended.
+    pub fn send_binding_changes(
+        &self,
+        pool: PoolId,
+        changes: Vec<BindingChange>,
+        is_limited: bool,
+    ) -> Result<(), Vec<BindingChange>> {
+        let mailbox = self.mailbox(self.owner(pool));
+        if !is_limited {
+            mailbox.post(ShardMail::Bindings { pool, changes });
+            return Ok(());
+        }
+        if mailbox.waiting() >= CHANGES_WAITING_MAX {
+            return Err(changes);
+        }
+        match mailbox.try_send(ShardMail::Bindings { pool, changes }) {
+            Err(ShardMail::Bindings { changes, .. }) => Err(changes),
+            _ => Ok(()),
+        }
     }
 
     /// The shard that owns a pool.
