@@ -67,7 +67,7 @@ impl SharedUses {
 
     /// The number of the period of this time.
     pub(super) fn period(&self, ms: u64) -> u8 {
-        u8::try_from(ms / self.period_ms & u64::from(PERIOD_MASK)).unwrap_or_default()
+        u8::try_from((ms / self.period_ms) & u64::from(PERIOD_MASK)).unwrap_or_default()
     }
 
     /// How much longer an entry lives that was last used at another daemon. Others report a use late.
