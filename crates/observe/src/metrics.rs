@@ -8,14 +8,13 @@ use std::time::{Duration, Instant};
 
 use exchange::{Cause, End, ListenerId, Phase, PoolId, Table, TableId};
 
-use crate::closings::Closings;
-use crate::rejections::Rejections;
-
+mod declared;
 mod published;
 mod rejects;
 mod render;
-mod sum;
 
+pub use declared::{ListenerMetrics, PoolMetrics, ShardMetrics};
+use published::AddEach;
 pub use published::Published;
 pub use rejects::RejectReasons;
 pub use rejects::{PublishedRejects, Rejects};
@@ -72,9 +71,7 @@ impl PublishedHistogram {
     }
 
     fn add(&self, other: &Self) {
-        for (place, more) in self.buckets.iter().zip(&other.buckets) {
-            place.add(more);
-        }
+        self.buckets.add(&other.buckets);
         self.sum_us.add(&other.sum_us);
     }
 }
@@ -87,131 +84,6 @@ pub struct Metrics {
     shard: ShardMetrics,
     /// Malformed HTTP messages.
     rejects: PublishedRejects,
-}
-
-/// Metrics of one listener.
-#[derive(Debug, Default)]
-pub struct ListenerMetrics {
-    /// Open client connections.
-    pub open: Published,
-    /// Connections accepted since the start.
-    pub accepted: Published,
-    pub(super) rejections: [Published; Rejections::WORDS.len()],
-    /// Client addresses in the table of limits per address.
-    pub addresses: Published,
-    /// Client addresses that were removed early, because the table of limits per address was full.
-    pub addresses_forgotten: Published,
-    /// Seconds in which no connection could be accepted for lack of file descriptors.
-    pub accept_failed: Published,
-    pub(super) closings: [Published; Closings::WORDS.len()],
-    /// Finished requests, by cause.
-    ends: Vec<Published>,
-}
-
-impl ListenerMetrics {
-    fn new() -> Self {
-        Self { ends: Cause::ALL.iter().map(|_| Published::default()).collect(), ..Self::default() }
-    }
-
-    /// Publishes the counts of rejected connections and datagrams.
-    pub fn set_rejections(&self, rejections: &Rejections) {
-        for (place, &count) in self.rejections.iter().zip(rejections.counts()) {
-            place.set(count);
-        }
-    }
-
-    /// Publishes the counts of closed connections.
-    pub fn set_closings(&self, closings: &Closings) {
-        for (place, &count) in self.closings.iter().zip(closings.counts()) {
-            place.set(count);
-        }
-    }
-}
-
-/// Metrics of one pool.
-#[derive(Debug, Default)]
-pub struct PoolMetrics {
-    ends: Vec<Published>,
-    /// Requests submitted to the pool.
-    pub requests: Published,
-    /// Requests in the queue.
-    pub queued: Published,
-    /// Memory of the queued requests, in bytes.
-    pub queued_bytes: Published,
-    /// Clients that are not read until the queue has space for their requests.
-    pub paused: Published,
-    /// Workers with requests in flight.
-    pub busy: Published,
-    /// Workers without a request in flight.
-    pub idle: Published,
-    /// Workers that are starting.
-    pub starting: Published,
-    /// Workers that are ending.
-    pub ending: Published,
-    /// Workers that are healthy and not disabled.
-    pub serving: Published,
-    /// Health checks made.
-    pub checks: Published,
-    /// Health checks that failed.
-    pub checks_failed: Published,
-    /// How often a worker was ejected by passive health checks.
-    pub ejections: Published,
-    /// Clients with session affinity to a worker.
-    pub bound: Published,
-    /// 1 while the pool is in fallback, otherwise 0.
-    pub is_fallback_on: Published,
-    /// How often the pool went into fallback.
-    pub fallback_activations: Published,
-    /// Requests answered with the fallback response.
-    pub fallback: Published,
-    /// Requests that were passed to the fallback pool.
-    pub passed_on: Published,
-    /// Workers started.
-    pub started: Published,
-    /// Workers that could not be started.
-    pub start_failed: Published,
-    /// Workers that exited unexpectedly or had to be killed.
-    pub died: Published,
-    /// Batches sent to workers.
-    pub batches: Published,
-    /// Replies to requests that had ended, and unsolicited output of programs.
-    pub discarded: Published,
-    /// Replies that may have reached the wrong client, because their program wrote too much.
-    pub suspect: Published,
-    /// How often a server sent bytes without a request.
-    pub unrequested: Published,
-    /// Replies that exceeded a limit of their listener and were not delivered.
-    pub undelivered: Published,
-    /// Lines on the stderr of programs that exceeded the rate limit of the log.
-    pub stderr_dropped: Published,
-    /// Notifications of clients that were dropped, because the id in them does not name a request of the same client in
-    /// flight.
-    pub strays: Published,
-    request_time: PublishedHistogram,
-    queue_time: PublishedHistogram,
-}
-
-/// Metrics of the shard as a whole.
-#[derive(Debug, Default)]
-pub struct ShardMetrics {
-    /// Iterations of the loop.
-    pub turns: Published,
-    /// Requests in flight, including queued ones.
-    pub exchanges: Published,
-    /// 1 while the daemon drains, otherwise 0.
-    pub draining: Published,
-    /// How often the process supervisor was lost and restarted.
-    pub supervisor_lost: Published,
-    /// Lines of the access log that were dropped or could not be written.
-    pub access_log_lost: Published,
-    /// Memory of queues, output, held replies, messages between shards and read buffers of all shards, in bytes.
-    pub memory: Published,
-    /// The limit `memory_max`, in bytes.
-    pub memory_max: Published,
-    /// 1 while requests are rejected because `memory_max` was exceeded, otherwise 0.
-    pub memory_over: Published,
-    /// How often `memory_max` was exceeded.
-    pub memory_exceeded: Published,
 }
 
 /// The counters of a pool before they are published. [`Self::publish`] stores them in its [`PoolMetrics`].
@@ -457,11 +329,5 @@ impl Metrics {
     /// Returns the metrics of the shard as a whole.
     pub fn shard(&self) -> &ShardMetrics {
         &self.shard
-    }
-}
-
-impl PoolMetrics {
-    fn new() -> Self {
-        Self { ends: (0..ENDS).map(|_| Published::default()).collect(), ..Self::default() }
     }
 }

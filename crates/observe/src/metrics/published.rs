@@ -26,3 +26,14 @@ impl Published {
         self.0.load(Ordering::Relaxed)
     }
 }
+
+/// Sums lists of numbers as [`Published::add`] sums one.
+pub(super) trait AddEach {
+    fn add(&self, other: &Self);
+}
+
+impl AddEach for [Published] {
+    fn add(&self, other: &Self) {
+        self.iter().zip(other).for_each(|(to, from)| to.add(from));
+    }
+}

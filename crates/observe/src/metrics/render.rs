@@ -4,167 +4,10 @@ use std::fmt::Write;
 
 use exchange::{Cause, End, Phase, Table, TableId};
 
-use super::{
-    BOUNDS_US, ListenerMetrics, Metrics, PoolMetrics, Published, PublishedHistogram, ShardMetrics,
-    end_place,
-};
+use super::declared::{Family, LISTENER, POOL, SHARD};
+use super::{BOUNDS_US, Metrics, PublishedHistogram, end_place};
 use crate::closings::Closings;
 use crate::rejections::Rejections;
-
-/// One metric of every listener, every pool, or of the shard.
-struct Family<T> {
-    name: &'static str,
-    kind: &'static str,
-    help: &'static str,
-    of: fn(&T) -> &Published,
-}
-
-const fn counter<T>(name: &'static str, of: fn(&T) -> &Published, help: &'static str) -> Family<T> {
-    Family { name, kind: "counter", help, of }
-}
-
-const fn gauge<T>(name: &'static str, of: fn(&T) -> &Published, help: &'static str) -> Family<T> {
-    Family { name, kind: "gauge", help, of }
-}
-
-const LISTENER: &[Family<ListenerMetrics>] = &[
-    gauge("roadstead_connections", |it| &it.open, "Open client connections."),
-    counter("roadstead_connections_total", |it| &it.accepted, "Connections accepted."),
-    gauge(
-        "roadstead_tracked_addresses",
-        |it| &it.addresses,
-        "Client addresses stored for `per_address`.",
-    ),
-    counter(
-        "roadstead_tracked_addresses_evicted_total",
-        |it| &it.addresses_forgotten,
-        "Client addresses dropped early because the table was full.",
-    ),
-    counter(
-        "roadstead_accept_failures_total",
-        |it| &it.accept_failed,
-        "Connections that could not be accepted, for example because no descriptor was left.",
-    ),
-];
-
-const POOL: &[Family<PoolMetrics>] = &[
-    counter("roadstead_requests_total", |it| &it.requests, "Requests given to the pool."),
-    gauge("roadstead_queue_length", |it| &it.queued, "Waiting requests."),
-    gauge("roadstead_queue_bytes", |it| &it.queued_bytes, "Memory of the waiting requests."),
-    gauge(
-        "roadstead_paused_clients",
-        |it| &it.paused,
-        "Clients that are not read until the queue has room.",
-    ),
-    gauge(
-        "roadstead_workers_serving",
-        |it| &it.serving,
-        "Workers that are healthy and not disabled.",
-    ),
-    counter("roadstead_health_checks_total", |it| &it.checks, "Active health checks."),
-    counter(
-        "roadstead_health_check_failures_total",
-        |it| &it.checks_failed,
-        "Failed active health checks.",
-    ),
-    counter(
-        "roadstead_worker_ejections_total",
-        |it| &it.ejections,
-        "Outlier ejections by passive health checks.",
-    ),
-    gauge("roadstead_bound_clients", |it| &it.bound, "Clients with session affinity in the table."),
-    gauge("roadstead_fallback_active", |it| &it.is_fallback_on, "1 while the fallback is active."),
-    counter(
-        "roadstead_fallback_activations_total",
-        |it| &it.fallback_activations,
-        "Activations of the fallback.",
-    ),
-    counter(
-        "roadstead_fallback_responses_total",
-        |it| &it.fallback,
-        "Requests answered by the fallback.",
-    ),
-    counter(
-        "roadstead_fallback_requests_forwarded_total",
-        |it| &it.passed_on,
-        "Requests given to the pool that is the fallback of this one.",
-    ),
-    counter("roadstead_worker_starts_total", |it| &it.started, "Started workers."),
-    counter(
-        "roadstead_worker_start_failures_total",
-        |it| &it.start_failed,
-        "Workers that could not be started, or servers that could not be reached again.",
-    ),
-    counter(
-        "roadstead_worker_failures_total",
-        |it| &it.died,
-        "Workers that ended unexpectedly, or had to be killed.",
-    ),
-    counter("roadstead_batches_total", |it| &it.batches, "Batches given to workers."),
-    counter(
-        "roadstead_discarded_replies_total",
-        |it| &it.discarded,
-        "Replies to requests that had ended, and unrequested messages of programs.",
-    ),
-    counter(
-        "roadstead_suspect_replies_total",
-        |it| &it.suspect,
-        "Replies that may have reached the wrong client, because their program printed more than it was asked.",
-    ),
-    counter(
-        "roadstead_unsolicited_replies_total",
-        |it| &it.unrequested,
-        "Times that a server sent bytes without a request; its connections are then not reused for a while.",
-    ),
-    counter(
-        "roadstead_undelivered_replies_total",
-        |it| &it.undelivered,
-        "Replies that were not delivered because they exceeded a limit of their listener.",
-    ),
-    counter(
-        "roadstead_stderr_lines_dropped_total",
-        |it| &it.stderr_dropped,
-        "Lines on standard error of programs above the rate of the log.",
-    ),
-    counter(
-        "roadstead_notifications_dropped_total",
-        |it| &it.strays,
-        "JSON-RPC notifications of clients that were not passed on, because they cancel or report on a request \
-         that is not their own in flight.",
-    ),
-];
-
-const SHARD: &[Family<ShardMetrics>] = &[
-    counter(
-        "roadstead_access_log_lines_dropped_total",
-        |it| &it.access_log_lost,
-        "Lines of the access log that were dropped or could not be written.",
-    ),
-    counter("roadstead_loop_iterations_total", |it| &it.turns, "Iterations of the event loops."),
-    gauge("roadstead_requests_in_flight", |it| &it.exchanges, "Requests in progress."),
-    gauge("roadstead_draining", |it| &it.draining, "1 during a graceful shutdown."),
-    gauge(
-        "roadstead_memory_bytes",
-        |it| &it.memory,
-        "Memory of queues, output, held replies, messages between shards and read buffers.",
-    ),
-    gauge("roadstead_memory_limit_bytes", |it| &it.memory_max, "The limit `memory_max`."),
-    gauge(
-        "roadstead_memory_over_limit",
-        |it| &it.memory_over,
-        "1 while new requests are rejected because `memory_max` was exceeded.",
-    ),
-    counter(
-        "roadstead_memory_limit_exceeded_total",
-        |it| &it.memory_exceeded,
-        "Times `memory_max` was exceeded.",
-    ),
-    counter(
-        "roadstead_supervisor_restarts_total",
-        |it| &it.supervisor_lost,
-        "Times that the supervisor of the programs was lost and started again.",
-    ),
-];
 
 impl Metrics {
     /// Returns all metrics in the Prometheus text format.
@@ -267,9 +110,7 @@ impl Metrics {
             }
         }
     }
-}
 
-impl Metrics {
     /// Writes only causes with a count above 0.
     fn render_listener_ends(&self, page: &mut Page) {
         let name = "roadstead_listener_requests_finished_total";
