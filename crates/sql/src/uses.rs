@@ -438,11 +438,8 @@ impl<'t> Reader<'t> {
         }
         let scope = self.scopes[at].clone();
         let mut names = Vec::new();
-        loop {
-            match self.token(at)? {
-                Token::Word(name) | Token::Quoted(name) => names.push(name.clone()),
-                _ => break,
-            }
+        while let Token::Word(name) | Token::Quoted(name) = self.token(at)? {
+            names.push(name.clone());
             at += 1;
             if !self.token(at).is_some_and(|it| it.is_mark(&["."])) {
                 break;
