@@ -131,9 +131,10 @@ impl<'a> Found<'a> {
                 bytes[..4].copy_from_slice(&ip.octets());
                 4
             }
+            // One client usually has a whole /64 network, and could use each of its addresses.
             IpAddr::V6(ip) => {
-                bytes = ip.octets();
-                16
+                bytes[..8].copy_from_slice(&ip.octets()[..8]);
+                8
             }
         };
         Self::Short { bytes, length }
@@ -273,6 +274,18 @@ mod tests {
             assert_ne!(one, of(Some(other)), "{other:?}");
         }
         assert_eq!(of(None), None, "a datagram");
+    }
+
+    #[test]
+    fn the_addresses_of_one_ipv6_network_are_one_source() {
+        let of = |address: &str| {
+            let peer = Peer::Internet(address.parse().unwrap());
+            let payload = Payload::Frame(Slice::from("x"));
+            let from = KeySource { peer, session: None };
+            find(&Key::Source, from, &payload).unwrap().bytes().to_vec()
+        };
+        assert_eq!(of("[2001:db8:0:7::1]:1"), of("[2001:db8:0:7:ffff::2]:2"));
+        assert_ne!(of("[2001:db8:0:7::1]:1"), of("[2001:db8:0:8::1]:1"));
     }
 
     #[test]
