@@ -6,6 +6,8 @@
 //! lines of the daemon. An event has a maximum size. Values of variables that the configuration uses for options are
 //! replaced by stars, because any of them may be a secret.
 
+mod queue;
+
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -13,6 +15,8 @@ use std::sync::{PoisonError, RwLock};
 
 use exchange::is_hidden;
 use settings::Configuration;
+
+pub use queue::{LogQueue, LogThread, start};
 
 /// Maximum size of an event, in bytes. Configuration errors have several lines. Foreign texts are limited where they
 /// are logged.
@@ -39,6 +43,11 @@ pub fn hide(configuration: &Configuration) {
 #[must_use]
 pub fn masked(text: &str) -> Cow<'_, str> {
     mask(text, &HIDDEN.read().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Prints a line to standard error. Errors are ignored, because there is no other place for them.
+pub fn print(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 fn mask<'a>(text: &'a str, hidden: &BTreeSet<String>) -> Cow<'a, str> {

@@ -75,7 +75,7 @@ fn needs_supervisor() -> bool {
 /// Prints an error to standard error. It may contain arguments, so control characters are escaped.
 fn print_error(error: &dyn std::fmt::Display) {
     let text = error.to_string();
-    eprintln!("roadstead: {}", exchange::visible(&error_log::masked(&text)));
+    error_log::print(&format!("roadstead: {}", exchange::visible(&error_log::masked(&text))));
 }
 
 /// Returns whether an argument contains characters that a terminal would interpret.
@@ -138,9 +138,18 @@ fn serve(
     spawn::return_large_blocks();
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let coloured = std::io::stderr().is_terminal();
+    let (queue, log) = match error_log::start(std::io::stderr()) {
+        Ok(started) => started,
+        Err(error) => {
+            print_error(&format!("no thread can be started for the log: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(move || ErrorLog::new(std::io::stderr(), coloured))
+        .with_writer(move || ErrorLog::new(queue.clone(), coloured))
+        // It would report errors of standard error to standard error.
+        .log_internal_errors(false)
         .with_ansi(coloured)
         .with_target(false)
         .init();
@@ -149,13 +158,15 @@ fn serve(
         Err(diagnostics) => return refused(&diagnostics),
     };
     let (path, source) = file.unzip();
-    match daemon::serve(configuration, path) {
+    let served = daemon::serve(configuration, path);
+    log.finish();
+    match served {
         Ok(code) => code,
         Err(error) => {
             match (error.remark(), source) {
                 (Some(remark), Some(source)) => {
                     let placed = settings::placed(source, &[remark]).to_string();
-                    eprintln!("{}", error_log::masked(&placed));
+                    error_log::print(&error_log::masked(&placed));
                 }
                 _ => print_error(&error),
             }
@@ -234,12 +245,12 @@ fn compared(_: &Path, _: &Configuration, _: Option<&str>) -> Result<Option<Strin
 fn warn(source: &settings::Sources, remarks: &[settings::Remark]) {
     for remark in settings::placed(source, remarks).iter() {
         let message = error_log::masked(&remark.message);
-        eprintln!("warning: {}:{}: {message}", remark.file, remark.line);
+        error_log::print(&format!("warning: {}:{}: {message}", remark.file, remark.line));
     }
 }
 
 fn refused(diagnostics: &Diagnostics) -> ExitCode {
-    eprintln!("{}", error_log::masked(&diagnostics.to_string()));
+    error_log::print(&error_log::masked(&diagnostics.to_string()));
     ExitCode::from(EXIT_USAGE)
 }
 

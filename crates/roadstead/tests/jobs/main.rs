@@ -35,6 +35,7 @@ mod leaving;
 mod lines;
 mod links;
 mod lives;
+mod log;
 mod memory;
 mod messages;
 #[allow(dead_code, reason = "each test program uses its own part of the support")]

@@ -1,0 +1,289 @@
+//! Writes the log to standard error without ever blocking or ending the daemon.
+//!
+//! Standard error can be a pipe whose reader is slow or has ended, a full disk, or a terminal that is stopped or gone. A
+//! line is written at once if standard error accepts it without blocking. Otherwise it waits for a thread, which may
+//! block. Lines that do not fit into the queue, or cannot be written, are dropped and counted.
+
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use gateway::{LogBatch, LogSink, LogSource};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// The maximum number of bytes in lines that wait to be written.
+const BYTES_MAX: usize = 1 << 20;
+/// A pipe that is ready accepts this number of bytes without blocking (PIPE_BUF of Linux).
+const READY_BYTES: usize = 4096;
+/// How long the daemon waits at its end for the remaining lines to be written.
+const END_MAX: Duration = Duration::from_secs(1);
+
+/// The end of the log to which events are written. It never returns an error.
+#[derive(Debug)]
+pub struct LogQueue<W> {
+    shared: Arc<Shared<W>>,
+    sink: LogSink,
+}
+
+/// The handle by which the daemon waits for the remaining lines.
+#[derive(Debug)]
+pub struct LogThread {
+    sink: LogSink,
+    is_finishing: Arc<AtomicBool>,
+    finished: Receiver<()>,
+}
+
+#[derive(Debug)]
+struct Shared<W> {
+    target: Mutex<Target<W>>,
+    /// Lines in the queue, including those that the thread is writing.
+    waiting: AtomicU64,
+    /// Lines that were lost since this was reported.
+    dropped: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Target<W> {
+    out: W,
+    /// Whether the last line was written only in part.
+    torn: bool,
+}
+
+/// Starts the thread.
+///
+/// # Errors
+/// The thread cannot be started.
+pub fn start<W: Write + AsFd + Send + 'static>(out: W) -> io::Result<(LogQueue<W>, LogThread)> {
+    let (sink, source) = LogSink::new(BYTES_MAX);
+    let target = Mutex::new(Target { out, torn: false });
+    let shared = Arc::new(Shared { target, waiting: 0.into(), dropped: 0.into() });
+    let is_finishing = Arc::new(AtomicBool::new(false));
+    let (finish, finished) = channel();
+    let thread =
+        LogThread { sink: sink.clone(), is_finishing: Arc::clone(&is_finishing), finished };
+    let queue = LogQueue { shared: Arc::clone(&shared), sink };
+    std::thread::Builder::new()
+        .name("log".to_owned())
+        .spawn(move || write_all(&shared, source, &is_finishing, &finish))?;
+    Ok((queue, thread))
+}
+
+impl<W> Clone for LogQueue<W> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), sink: self.sink.clone() }
+    }
+}
+
+impl<W: Write + AsFd> Write for LogQueue<W> {
+    /// Writes or queues one complete event.
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        if !self.write_at_once(event) {
+            self.shared.waiting.fetch_add(1, Ordering::Relaxed);
+            if !self.sink.add(&LogBatch { bytes: event.to_vec(), lines: 1 }) {
+                self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
+                self.shared.dropped.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<W: Write + AsFd> LogQueue<W> {
+    /// Writes an event unless this can block or other events wait. Returns `false` if it must be queued.
+    fn write_at_once(&self, event: &[u8]) -> bool {
+        if event.len() > READY_BYTES || self.shared.waiting.load(Ordering::Relaxed) > 0 {
+            return false;
+        }
+        let Ok(mut target) = self.shared.target.try_lock() else { return false };
+        if !is_ready(&target.out, Some(&Timespec::default())) {
+            return false;
+        }
+        self.shared.write(&mut target, event, 1);
+        true
+    }
+}
+
+impl LogThread {
+    /// Waits until all lines are written, at most one second.
+    pub fn finish(self) {
+        self.is_finishing.store(true, Ordering::Release);
+        self.sink.wake_source();
+        // If this times out, the rest is lost with the process.
+        let _ = self.finished.recv_timeout(END_MAX);
+    }
+}
+
+impl<W: Write + AsFd> Shared<W> {
+    fn write(&self, target: &mut Target<W>, bytes: &[u8], lines: u64) {
+        let dropped = self.dropped.swap(0, Ordering::Relaxed);
+        let mut before = Vec::new();
+        // A line that was written only in part must not run into the next line.
+        if target.torn {
+            before.push(b'\n');
+        }
+        if dropped > 0 {
+            before.extend_from_slice(dropped_text(dropped).as_bytes());
+        }
+        target.torn = false;
+        if write_whole(target, &before).is_err() {
+            self.dropped.fetch_add(dropped + lines, Ordering::Relaxed);
+        } else if write_whole(target, bytes).is_err() {
+            self.dropped.fetch_add(lines, Ordering::Relaxed);
+        }
+    }
+}
+
+fn dropped_text(lines: u64) -> String {
+    format!("{lines} lines of the log were dropped: standard error did not accept them\n")
+}
+
+/// Writes all bytes. Waits while a descriptor in non-blocking mode accepts none.
+fn write_whole<W: Write + AsFd>(target: &mut Target<W>, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match target.out.write(bytes) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(count) => {
+                bytes = &bytes[count..];
+                target.torn = !bytes.is_empty();
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                is_ready(&target.out, None);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Waits until the descriptor accepts bytes without blocking. An error of the descriptor counts as ready.
+fn is_ready(out: &impl AsFd, limit: Option<&Timespec>) -> bool {
+    poll(&mut [PollFd::new(out, PollFlags::OUT)], limit).is_ok_and(|count| count > 0)
+}
+
+fn write_all<W: Write + AsFd>(
+    shared: &Shared<W>,
+    mut source: LogSource,
+    is_finishing: &AtomicBool,
+    finish: &Sender<()>,
+) {
+    let mut batch = LogBatch::default();
+    while source.next(&mut batch) {
+        if !batch.bytes.is_empty() {
+            let mut target = shared.target.lock().unwrap_or_else(PoisonError::into_inner);
+            shared.write(&mut target, &batch.bytes, batch.lines);
+            drop(target);
+            shared.waiting.fetch_sub(batch.lines, Ordering::Relaxed);
+        } else if is_finishing.swap(false, Ordering::Acquire) {
+            // An empty batch after `wake_source`: all earlier lines are written.
+            let _ = finish.send(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Read;
+
+    use super::*;
+
+    /// A line that fills a pipe of one page in a few writes.
+    fn line(number: usize) -> String {
+        format!("{number:04} {}\n", "x".repeat(1000))
+    }
+
+    fn until_written<W>(queue: &LogQueue<W>) {
+        while queue.shared.waiting.load(Ordering::Relaxed) > 0 {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_reader_that_does_not_read_delays_nobody_and_gets_the_lines_later() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        rustix::pipe::fcntl_setpipe_size(&writer, 4096).unwrap();
+        let (mut queue, thread) = start(writer).unwrap();
+        let written: String = (0..100).map(line).collect();
+        for number in 0..100 {
+            queue.write_all(line(number).as_bytes()).unwrap();
+        }
+        drop(queue);
+        let read = std::thread::spawn(move || {
+            let mut text = String::new();
+            reader.read_to_string(&mut text).unwrap();
+            text
+        });
+        thread.finish();
+        assert!(read.join().unwrap() == written, "all lines, in their order");
+    }
+
+    #[test]
+    fn lines_that_do_not_fit_into_the_queue_are_counted() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let (mut queue, thread) = start(writer).unwrap();
+        let most = 2 * BYTES_MAX / line(0).len();
+        for number in 0..most {
+            queue.write_all(line(number).as_bytes()).unwrap();
+        }
+        assert!(queue.shared.dropped.load(Ordering::Relaxed) > 0);
+        let read = std::thread::spawn(move || {
+            let mut text = String::new();
+            reader.read_to_string(&mut text).unwrap();
+            text
+        });
+        until_written(&queue);
+        queue.write_all(b"last\n").unwrap();
+        drop(queue);
+        thread.finish();
+        let text = read.join().unwrap();
+        let dropped = text.lines().filter_map(|line| {
+            line.strip_suffix(dropped_text(0).trim_end().strip_prefix('0')?)?.parse::<usize>().ok()
+        });
+        let written = text.lines().filter(|line| line.ends_with('x')).count();
+        assert_eq!(written + dropped.sum::<usize>(), most);
+        assert!(text.ends_with("last\n"));
+    }
+
+    #[test]
+    fn a_target_that_accepts_nothing_ends_nothing() {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let (mut queue, thread) = start(full).unwrap();
+        assert_eq!(queue.write(b"a\n").unwrap(), 2);
+        queue.write_all(&vec![b'x'; 2 * READY_BYTES]).unwrap();
+        until_written(&queue);
+        drop(thread);
+        assert_eq!(queue.shared.dropped.load(Ordering::Relaxed), 2);
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        let (mut queue, _thread) = start(writer).unwrap();
+        queue.write_all(b"a\nb\n").unwrap();
+        assert_eq!(queue.shared.dropped.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn a_pipe_in_non_blocking_mode_loses_no_line() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        rustix::io::ioctl_fionbio(&writer, true).unwrap();
+        let (mut queue, thread) = start(writer).unwrap();
+        let written: String = (0..200).map(line).collect();
+        for number in 0..200 {
+            queue.write_all(line(number).as_bytes()).unwrap();
+        }
+        drop(queue);
+        let read = std::thread::spawn(move || {
+            let mut text = String::new();
+            reader.read_to_string(&mut text).unwrap();
+            text
+        });
+        thread.finish();
+        assert!(read.join().unwrap() == written, "all lines, in their order");
+    }
+}
