@@ -9,8 +9,8 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use rustix::ioctl::{Getter, Opcode, ioctl};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny,
-    SocketAddrUnix, SocketFlags, SocketType, sockopt,
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny, SocketFlags,
+    SocketType, sockopt,
 };
 
 use crate::kernel::{FdKind, SplicePipe, Wake};
@@ -67,7 +67,7 @@ pub(crate) fn connect(to: &Address) -> io::Result<Fd> {
         }
         Address::Unix(path) => {
             let socket = stream_socket(AddressFamily::UNIX)?;
-            in_progress(rustix::net::connect(&socket, &SocketAddrUnix::new(path)?))?;
+            in_progress(paths::SocketFile::open(path)?.connect(&socket))?;
             socket
         }
     };

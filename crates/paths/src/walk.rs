@@ -13,7 +13,7 @@ use rustix::fs::{
 };
 
 /// The maximum number of links on one path, as in the kernel.
-const LINKS_MAX: usize = 40;
+pub(crate) const LINKS_MAX: usize = 40;
 
 /// The flags for opening a directory on the path, or the link in its place.
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -136,7 +136,7 @@ pub(crate) fn is_read_only(file: &impl AsFd) -> io::Result<bool> {
     Ok(fstatvfs(file)?.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
-fn is_proc(folder: &impl AsFd) -> io::Result<bool> {
+pub(crate) fn is_proc(folder: &impl AsFd) -> io::Result<bool> {
     Ok(fstatfs(folder)?.f_type == PROC_SUPER_MAGIC)
 }
 

@@ -12,9 +12,9 @@ exchange: block fields
 elastic:
 cluster: exchange fields
 route: fields
-event: block
-listeners:
 paths:
+event: block paths
+listeners:
 settings: exchange paths route
 spawn: listeners
 wire: block exchange fields

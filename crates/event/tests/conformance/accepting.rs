@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::io::{ErrorKind, Read};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 use std::rc::Rc;
 
 use event::{
@@ -175,6 +176,27 @@ pub(crate) fn unix_sockets_accept_and_connect(kernel: impl Kernel) {
     drop(far);
     let second = accepted(&bench.owner.seen);
     bench.until("an end", |seen| second.iter().any(|of| seen.contains(&Seen::Eof(*of))));
+}
+
+/// Another user can replace a socket by a link to a socket that only this process may open.
+pub(crate) fn connecting_follows_no_link_of_another_user(kernel: impl Kernel) {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let mut bench = Bench::new(kernel);
+    let folder = tempfile::tempdir().unwrap();
+    let (app, secret) = (folder.path().join("app"), folder.path().join("secret"));
+    std::fs::create_dir(&app).unwrap();
+    let listener = UnixListener::bind(&secret).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    symlink(&secret, app.join("link")).unwrap();
+    std::fs::set_permissions(&app, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let through = Path::new("/proc/self/root").join(secret.strip_prefix("/").unwrap());
+    for path in [app.join("link"), through] {
+        let stream = bench.context().connect(&Address::Unix(path), StreamLimits::default());
+        let denied = KernelError::from(ErrorKind::PermissionDenied);
+        assert_eq!(bench.until_closed(stream), Reason::ConnectFailed(denied));
+    }
+    let error = listener.accept().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
 }
 
 pub(crate) fn connecting_can_be_given_up_by_a_deadline(kernel: impl Kernel) {

@@ -47,6 +47,7 @@ macro_rules! all_of_it_over {
                 connecting_to_nobody_ends_with_the_reason,
                 finishing_before_connected_still_sends,
                 unix_sockets_accept_and_connect,
+                connecting_follows_no_link_of_another_user,
                 connecting_can_be_given_up_by_a_deadline,
                 our_direction_can_end_before_connected,
                 a_listener_of_the_standard_library_does_not_block_the_loop;
