@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::model::{Action, Configuration, Database, InputFormat, Insert, Pool, Target};
+use crate::model::{
+    Action, Configuration, Database, Framing, InputFormat, Insert, Pool, Protocol, Target,
+};
 use crate::nearest::nearest;
 use crate::quantities::duration_text;
 use crate::remarks::Remark;
@@ -25,6 +27,7 @@ pub fn database_warnings(configuration: &Configuration) -> Vec<Remark> {
             Action::Insert(insert) => ack_names(pool, database, insert, &mut remarks),
             Action::Statement(_) => {}
         }
+        json_rpc(configuration, pool, database, &mut remarks);
         // An error of a file is not retried.
         if !matches!(database.target, Target::Sqlite(_)) && !database.retry_timeout.is_zero() {
             timeouts(pool, database, &mut remarks);
@@ -63,6 +66,43 @@ fn timeouts(pool: &Pool, database: &Database, remarks: &mut Vec<Remark>) {
         );
         remarks.push(remark(pool, &["retry_timeout"], message));
     }
+}
+
+/// A client of JSON-RPC cannot assign another reply to its request.
+fn json_rpc(
+    configuration: &Configuration,
+    pool: &Pool,
+    database: &Database,
+    remarks: &mut Vec<Remark>,
+) {
+    let is_json =
+        |protocol| matches!(protocol, Protocol::Frames(Framing::JsonRpc | Framing::ContentLength));
+    let mut listeners = configuration.listeners.iter();
+    let listener =
+        listeners.find(|it| it.pool.as_ref() == Some(&pool.name) && is_json(it.protocol));
+    if let (Some(listener), false) = (listener, is_response(&database.ack)) {
+        let message = format!(
+            "`ack` is not a JSON-RPC response, which clients of the listener `{}` expect; write \
+             `{{{{\"jsonrpc\":\"2.0\",\"id\":{{id}},\"result\":\"ok\"}}}}` (`\"{{id}}\"` for ids that are strings)",
+            listener.name
+        );
+        remarks.push(remark(pool, &["ack"], message));
+    }
+}
+
+/// Whether an acknowledgement has the members of a JSON-RPC response.
+fn is_response(ack: &str) -> bool {
+    let mut text = ack.trim();
+    let Some(rest) = text.strip_prefix("{{") else { return false };
+    text = rest.trim_start();
+    let has = |member: &str| {
+        let mut places = text.match_indices(member).map(|(at, _)| &text[at + member.len()..]);
+        places.any(|after| after.trim_start().starts_with(':'))
+    };
+    text.ends_with("}}")
+        && has("\"jsonrpc\"")
+        && has("\"id\"")
+        && (has("\"result\"") || has("\"error\""))
 }
 
 /// A record may have values that only `ack` uses, so an unknown name is not an error. In TSV it is one, found elsewhere.
@@ -142,6 +182,24 @@ mod tests {
         let query =
             "database = \"mysql://me@db/hits\"\nquery = \"select 1\"\nresponse_timeout = \"1s\"\n";
         assert_eq!(warned(query).len(), 0, "it stores nothing");
+    }
+
+    #[test]
+    fn an_acknowledgement_that_is_no_response_of_json_rpc_is_named() {
+        let warned = |ack: &str| {
+            let text = format!(
+                "[listener.l]\nlisten = \"127.0.0.1:0\"\nprotocol = \"jsonrpc\"\npool = \"p\"\n[pool.p]\n\
+                 database = \"sqlite:x.db\"\nstatement = \"delete from t where id = :id\"\nack = '{ack}'\n"
+            );
+            let source = Source { name: "x.toml".into(), text };
+            let configuration = crate::parse(&source, &|_| None).expect("it is valid");
+            database_warnings(&configuration).len()
+        };
+        assert_eq!(warned("ok"), 1);
+        assert_eq!(warned("ok {id}"), 1);
+        assert_eq!(warned("{{\"jsonrpc\":\"2.0\",\"id\":{id}}}"), 1);
+        assert_eq!(warned("{{\"jsonrpc\":\"2.0\", \"id\" : {id},\"result\":\"ok\"}}"), 0);
+        assert_eq!(of("sqlite:x.db", "ack = \"ok {id}\"").len(), 0, "the listener has lines");
     }
 
     #[test]
