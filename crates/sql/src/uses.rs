@@ -295,8 +295,11 @@ impl<'t> Reader<'t> {
         self.scopes[index].iter().any(|open| self.token(open + 1).is_some_and(|it| it.is("select")))
     }
 
-    /// Whether the parameter is the begin of the value of a column: `a = :x`, `t.a = :x`.
-    fn is_assigned(&self, index: usize) -> bool {
+    /// Whether the parameter is the begin of the value of a column: `a = :x`, `t.a = (:x)`.
+    fn is_assigned(&self, mut index: usize) -> bool {
+        while self.before(index).is_some_and(|it| it.is_mark(&["("])) {
+            index -= 1;
+        }
         let mut begin = index.saturating_sub(2);
         while begin >= 2 && self.before(begin).is_some_and(|it| it.is_mark(&["."])) {
             begin -= 2;
@@ -531,6 +534,7 @@ mod tests {
                 "update t set n = :n, token = concat(:t, n = :m) where id = :id",
                 "value value t.n t.id",
             ),
+            ("update t set n = (:n), t.token = ((:t)) where id = (:id)", "value value t.id"),
             ("update t join u on t.id = u.id set t.n = :n where u.name = :x", "value u.name"),
             ("update t set n = (select 1 from u where name = :x limit 1)", "u.name"),
             (
