@@ -105,7 +105,19 @@ pub enum DatagramKind {
     /// UDP.
     Internet,
     /// A Unix socket, which also receives the user of each sender.
-    Unix,
+    Unix {
+        /// The file of the socket, to which it sends nothing; `None` if it has no address, or its file is not known.
+        file: Option<FileId>,
+    },
+}
+
+/// A file, identified independently of its paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileId {
+    /// The device that contains the file.
+    pub device: u64,
+    /// The number of the file on the device.
+    pub inode: u64,
 }
 
 #[derive(Debug)]

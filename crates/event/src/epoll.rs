@@ -193,7 +193,13 @@ impl Kernel for Epoll {
         system::receive_datagram(fd, kind, room)
     }
 
-    fn send_datagram(&mut self, fd: &Fd, to: &Origin, bytes: &[u8]) -> io::Result<()> {
-        system::send_datagram(fd, to, bytes)
+    fn send_datagram(
+        &mut self,
+        fd: &Fd,
+        kind: DatagramKind,
+        to: &Origin,
+        bytes: &[u8],
+    ) -> io::Result<()> {
+        system::send_datagram(fd, kind, to, bytes)
     }
 }

@@ -110,8 +110,14 @@ pub trait Kernel {
     }
 
     /// Sends one datagram, completely or not at all.
-    fn send_datagram(&mut self, fd: &Fd, to: &Origin, bytes: &[u8]) -> io::Result<()> {
-        let _ = (fd, to, bytes);
+    fn send_datagram(
+        &mut self,
+        fd: &Fd,
+        kind: DatagramKind,
+        to: &Origin,
+        bytes: &[u8],
+    ) -> io::Result<()> {
+        let _ = (fd, kind, to, bytes);
         Err(io::ErrorKind::Unsupported.into())
     }
 

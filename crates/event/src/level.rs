@@ -351,8 +351,14 @@ impl<S: LevelSet> Kernel for Level<S> {
         result
     }
 
-    fn send_datagram(&mut self, fd: &Fd, to: &Origin, bytes: &[u8]) -> io::Result<()> {
-        let result = system::send_datagram(fd, to, bytes);
+    fn send_datagram(
+        &mut self,
+        fd: &Fd,
+        kind: DatagramKind,
+        to: &Origin,
+        bytes: &[u8],
+    ) -> io::Result<()> {
+        let result = system::send_datagram(fd, kind, to, bytes);
         if would_block(&result) {
             self.request_again(fd, Readiness::WRITE);
         }
@@ -425,6 +431,7 @@ macro_rules! level_kernel {
             fn send_datagram(
                 &mut self,
                 fd: &crate::Fd,
+                kind: crate::DatagramKind,
                 to: &crate::Origin,
                 bytes: &[u8],
             ) -> std::io::Result<()>;

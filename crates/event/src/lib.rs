@@ -39,7 +39,7 @@ pub use bind::{BindSettings, bind, bind_datagrams};
 pub use block::{Block, Slice};
 pub use context::Context;
 pub use data::{Data, LineTooLong};
-pub use datagram::{DatagramKind, Origin};
+pub use datagram::{DatagramKind, FileId, Origin};
 pub use epoll::Epoll;
 pub use fd::Fd;
 pub use handler::{Event, EventHandler};

@@ -157,7 +157,7 @@ pub(crate) fn prepare_datagrams(fd: &Fd) -> io::Result<DatagramKind> {
     }
     // An inherited socket may not have it.
     sockopt::set_socket_passcred(fd, true)?;
-    Ok(DatagramKind::Unix)
+    Ok(DatagramKind::Unix { file: unix_datagram::own_file(fd) })
 }
 
 /// Receives one datagram. With `TRUNC` the kernel returns its full length.
@@ -166,7 +166,7 @@ pub(crate) fn receive_datagram(
     kind: DatagramKind,
     room: &mut [u8],
 ) -> io::Result<(usize, Origin)> {
-    if kind == DatagramKind::Unix {
+    if matches!(kind, DatagramKind::Unix { .. }) {
         return Ok(retry_interrupted(|| unix_datagram::receive(fd, &mut *room))?);
     }
     let (_, length, from) =
@@ -177,12 +177,17 @@ pub(crate) fn receive_datagram(
 }
 
 /// Sends one datagram.
-pub(crate) fn send_datagram(fd: &Fd, to: &Origin, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn send_datagram(
+    fd: &Fd,
+    kind: DatagramKind,
+    to: &Origin,
+    bytes: &[u8],
+) -> io::Result<()> {
     let flags = SendFlags::NOSIGNAL;
     let sent = retry_interrupted(|| match (to.internet(), to.unix()) {
         (Some(address), _) => rustix::net::sendto(fd, bytes, flags, &address),
         (None, Some(address)) => match to.owner() {
-            Some(owner) => unix_datagram::send_to_owner(fd, address, owner, bytes),
+            Some(owner) => unix_datagram::send_to_owner(fd, kind, address, owner, bytes),
             None => rustix::net::sendto(fd, bytes, flags, address),
         },
         (None, None) => Err(Errno::DESTADDRREQ),

@@ -7,13 +7,13 @@
 
 use std::io::{IoSliceMut, Write};
 use std::mem::{ManuallyDrop, MaybeUninit};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvFlags, SendFlags, SocketAddrUnix};
 
-use crate::{Fd, Origin};
+use crate::{DatagramKind, Fd, FileId, Origin};
 
 /// The layout of a `cmsghdr` (its length, level and type) and of a `ucred` (process, user and group; cmsg(3), unix(7)).
 const HEADER: usize = size_of::<usize>() + 2 * size_of::<i32>();
@@ -60,18 +60,17 @@ fn user(control: &[u8; SPACE]) -> Option<u32> {
 /// Sends one datagram to the socket at a path, if it belongs to `owner` and is not this socket.
 pub(crate) fn send_to_owner(
     fd: &Fd,
+    kind: DatagramKind,
     to: &SocketAddrUnix,
     owner: u32,
     bytes: &[u8],
 ) -> rustix::io::Result<usize> {
     let path = to.path_bytes().ok_or(Errno::DESTADDRREQ)?;
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // `/proc/PID/root` leads into the file systems of that process, where a lookup may take for ever.
-    let how = ResolveFlags::NO_MAGICLINKS;
-    let file = rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), how)?;
-    let found = rustix::fs::fstat(&file)?;
+    let (file, found) = open_file(path)?;
     let is_socket = FileType::from_raw_mode(found.st_mode).is_socket();
-    if !is_socket || found.st_uid != owner || is_own(fd.as_fd(), &found) {
+    // A reply to this socket would be the next request.
+    let is_own = kind == DatagramKind::Unix { file: Some(id(&found)) };
+    if !is_socket || found.st_uid != owner || is_own {
         return Err(Errno::ACCESS);
     }
     // On the stack: no reply allocates.
@@ -84,17 +83,50 @@ pub(crate) fn send_to_owner(
     rustix::net::sendto(fd, bytes, SendFlags::NOSIGNAL, &opened)
 }
 
-/// Whether the file is the one at the address of this socket. A reply to itself would be the next request.
-fn is_own(fd: BorrowedFd<'_>, file: &Stat) -> bool {
-    let Ok(own) = rustix::net::getsockname(fd) else { return false };
-    let Ok(own) = SocketAddrUnix::try_from(own) else { return false };
-    let own = own.path_bytes().and_then(|path| rustix::fs::lstat(path).ok());
-    own.is_some_and(|own| (own.st_dev, own.st_ino) == (file.st_dev, file.st_ino))
+/// Returns the file at the address of a socket. It is read once, before the first datagram: the owner of the directory can
+/// put any file in its place later, and a lookup can then take for ever.
+pub(crate) fn own_file(fd: &Fd) -> Option<FileId> {
+    let own = SocketAddrUnix::try_from(rustix::net::getsockname(fd).ok()?).ok()?;
+    let (_file, found) = open_file(own.path_bytes()?).ok()?;
+    FileType::from_raw_mode(found.st_mode).is_socket().then(|| id(&found))
+}
+
+/// Opens the file at a path without following a link at its end. `/proc/PID/root` leads into the file systems of that
+/// process, where a lookup may take for ever.
+fn open_file(path: &[u8]) -> rustix::io::Result<(OwnedFd, Stat)> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let how = ResolveFlags::NO_MAGICLINKS;
+    let file = rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), how)?;
+    let found = rustix::fs::fstat(&file)?;
+    Ok((file, found))
+}
+
+const fn id(file: &Stat) -> FileId {
+    FileId { device: file.st_dev, inode: file.st_ino }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_file_of_a_socket_is_found_once_and_not_through_another_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let address = crate::Address::Unix(path.clone());
+        let (fd, _) = crate::bind_datagrams(&address).unwrap();
+        let found = rustix::fs::stat(&path).unwrap();
+        assert_eq!(own_file(&fd), Some(id(&found)));
+        // The path of the socket leads through a magic link afterwards.
+        let (kept, root) = (folder.path().join("kept"), path.strip_prefix("/").unwrap());
+        std::fs::rename(&path, &kept).unwrap();
+        let magic = std::path::Path::new("/proc/self/root").join(root);
+        let (through, _) = crate::bind_datagrams(&crate::Address::Unix(magic)).unwrap();
+        assert_eq!(own_file(&through), None);
+        let (client, _) =
+            crate::bind_datagrams(&crate::Address::Unix(folder.path().join("client"))).unwrap();
+        assert!(own_file(&client).is_some());
+    }
 
     #[test]
     fn the_user_is_read_from_credentials_alone() {

@@ -154,7 +154,13 @@ impl Kernel for SimulatedKernel {
         self.with("receive_datagram", fd, |world, id| world.receive_datagram(id, room))
     }
 
-    fn send_datagram(&mut self, fd: &Fd, to: &Origin, bytes: &[u8]) -> io::Result<()> {
+    fn send_datagram(
+        &mut self,
+        fd: &Fd,
+        _: DatagramKind,
+        to: &Origin,
+        bytes: &[u8],
+    ) -> io::Result<()> {
         self.with("send_datagram", fd, |world, id| world.send_datagram(id, to, bytes))
     }
 

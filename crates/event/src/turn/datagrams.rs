@@ -144,7 +144,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                 return;
             }
             self.state.counts.sends += 1;
-            match self.kernel.send_datagram(&socket.fd, to, bytes) {
+            match self.kernel.send_datagram(&socket.fd, socket.kind, to, bytes) {
                 Ok(()) => self.state.counts.sent += bytes.len() as u64,
                 // If a Unix socket at the other end is full, ours does not report when it has room again. Nothing would
                 // trigger the next attempt, and all datagrams behind this one would wait with it.

@@ -114,8 +114,14 @@ impl<K: Kernel> Kernel for Ahead<K> {
         self.kernel.receive_datagram(fd, kind, room)
     }
 
-    fn send_datagram(&mut self, fd: &Fd, to: &Origin, bytes: &[u8]) -> Result<()> {
-        self.kernel.send_datagram(fd, to, bytes)
+    fn send_datagram(
+        &mut self,
+        fd: &Fd,
+        kind: DatagramKind,
+        to: &Origin,
+        bytes: &[u8],
+    ) -> Result<()> {
+        self.kernel.send_datagram(fd, kind, to, bytes)
     }
 
     fn splice_pipe(&mut self) -> Result<SplicePipe> {
