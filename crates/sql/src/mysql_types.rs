@@ -6,6 +6,18 @@ use crate::column::{Compared, Takes};
 /// The digits that a double keeps of any decimal number.
 const DOUBLE_DIGITS: u32 = 15;
 
+/// The types that text and numbers never fit.
+pub const MYSQL_SHAPES: [&str; 8] = [
+    "geometry",
+    "geometrycollection",
+    "linestring",
+    "multilinestring",
+    "multipoint",
+    "multipolygon",
+    "point",
+    "polygon",
+];
+
 /// A column as the catalogue of the server describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MysqlColumn {

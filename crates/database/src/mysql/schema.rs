@@ -242,18 +242,6 @@ pub(super) fn named(write: &PlainWrite) -> (Option<&str>, &str) {
     (write.schema.as_ref().map(|name| &*name.text), &write.table.text)
 }
 
-/// The types that text and numbers never fit.
-const SHAPES: [&str; 8] = [
-    "geometry",
-    "geometrycollection",
-    "linestring",
-    "multilinestring",
-    "multipoint",
-    "multipolygon",
-    "point",
-    "polygon",
-];
-
 /// Rejects a table or columns in which the rows cannot be stored.
 pub(super) async fn check(
     connection: &mut Conn,
@@ -279,7 +267,7 @@ pub(super) async fn check(
         };
         let given = match column.is_generated {
             true => Some("values: it is generated"),
-            false if SHAPES.contains(&&*column.of) => {
+            false if sql::MYSQL_SHAPES.contains(&&*column.of) => {
                 Some("texts and numbers; a `statement` can make a shape of them")
             }
             false => source.misfit(&column.of),

@@ -5,7 +5,6 @@ use rusqlite::{Connection, Error};
 use super::fault::{is_ambiguous, text_of};
 use super::keys::{collations, names};
 use super::statement::quoted;
-use super::types::affinity;
 use crate::DatabaseError;
 use crate::fault::{Blame, Fault};
 use crate::letter::{self, Letter, StoredLetter};
@@ -54,7 +53,7 @@ fn missing(connection: &Connection, table: &str) -> Result<Option<DatabaseError>
         "select upper(type) from pragma_table_xinfo(?) where lower(name) = 'uid' and hidden = 0";
     let types = names(connection, types, [table])?;
     // Any other affinity would convert some uids to numbers.
-    let is_text = types.first().map(|of| matches!(affinity(of), Takes::Text));
+    let is_text = types.first().map(|of| matches!(sql::sqlite_takes(of), Takes::Text));
     let is_key = !collations(connection, table, &["uid".to_owned()])?.is_empty();
     let named = quoted(table);
     let index = format!("create unique index {} on {named} (uid)", quoted(&format!("{table}_uid")));

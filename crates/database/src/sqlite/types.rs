@@ -2,7 +2,7 @@
 //! enforce types.
 
 use rusqlite::{Connection, Error, Row};
-use sql::{Name, PlainWrite};
+use sql::{Name, PlainWrite, sqlite_takes};
 
 use crate::source::{self, Source};
 use crate::{Action, DatabaseError};
@@ -51,7 +51,7 @@ pub(super) fn takes(
     };
     let of = |types: &[(String, String)], column: &str| {
         let found = types.iter().find(|(name, _)| name.eq_ignore_ascii_case(column));
-        found.map(|(_, of)| affinity(of))
+        found.map(|(_, of)| sqlite_takes(of))
     };
     Ok(match action {
         Action::Insert { table, columns, .. } => {
@@ -73,26 +73,6 @@ pub(super) fn takes(
         }
         Action::Query(_) => parameters.iter().map(|_| Takes::Any).collect(),
     })
-}
-
-/// Returns what a column with this type accepts. The name of the type is in upper case.
-pub(super) fn affinity(of: &str) -> Takes {
-    let has = |part: &str| of.contains(part);
-    if of == "JSON" {
-        Takes::JsonOfNumbers
-    } else if has("INT") {
-        Takes::Number
-    } else if has("CHAR") || has("CLOB") || has("TEXT") {
-        Takes::Text
-    } else if has("BLOB") {
-        Takes::Bytes
-    } else if of.is_empty() {
-        Takes::Any
-    } else if has("REAL") || has("FLOA") || has("DOUB") {
-        Takes::Double
-    } else {
-        Takes::Number
-    }
 }
 
 /// Returns the columns of a strict table with their types; an empty list for another table.
