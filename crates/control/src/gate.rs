@@ -157,6 +157,9 @@ pub(crate) struct Gate {
     pub(crate) user: u32,
     /// Whether the permissions of the Unix socket decide who has access, because they name a group.
     pub(crate) group_has_access: bool,
+    /// The process of the daemon. It never connects to its own admin socket on purpose: somebody has led a connection to a
+    /// server there.
+    pub(crate) own_process: Option<i32>,
     /// The number of bytes that are free for request bodies; initially [`BODIES_MAX`].
     pub(crate) bodies: Semaphore,
     pub(crate) audit: Arc<Audit>,
@@ -209,6 +212,7 @@ impl Gate {
     /// Whether the connection alone proves that the client has full access.
     pub(crate) fn trusts(&self, peer: Peer) -> bool {
         match peer {
+            Peer::Unix { pid: Some(pid), .. } if self.own_process == Some(pid) => false,
             Peer::Unix { uid: Some(uid), .. } => {
                 uid == 0 || uid == self.user || self.group_has_access
             }

@@ -147,6 +147,7 @@ pub fn start(
         anonymous: listen.is_local(),
         user: rustix::process::geteuid().as_raw(),
         group_has_access: group.is_some(),
+        own_process: i32::try_from(std::process::id()).ok(),
         bodies: tokio::sync::Semaphore::new(gate::BODIES_MAX),
         audit: Arc::default(),
     });

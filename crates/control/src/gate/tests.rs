@@ -16,6 +16,7 @@ fn gate(anonymous: bool) -> Arc<Gate> {
         anonymous,
         user: 1000,
         group_has_access: false,
+        own_process: Some(77),
         bodies: Semaphore::new(BODIES_MAX),
         audit: Arc::default(),
     })
@@ -130,9 +131,10 @@ fn every_route_passes_the_same_checks() {
         for (uid, expected) in
             [(Some(0), true), (Some(1000), true), (Some(1001), false), (None, false)]
         {
-            let peer = Peer::Unix { uid, pid: None };
-            let status = ask(&local, peer, &[host, own]);
-            assert_eq!(status != 403, expected, "{name} {uid:?}");
+            for (pid, expected) in [(None, expected), (Some(76), expected), (Some(77), false)] {
+                let status = ask(&local, Peer::Unix { uid, pid }, &[host, own]);
+                assert_eq!(status != 403, expected, "{name} {uid:?} {pid:?}");
+            }
         }
         let simple = ask(&local, loopback(), &[host, token, ("content-type", "text/plain")]);
         assert_eq!(simple == 415, method != "GET", "{name}");

@@ -69,6 +69,7 @@ fn gate() -> Arc<Gate> {
         anonymous: true,
         user: rustix::process::geteuid().as_raw(),
         group_has_access: false,
+        own_process: None,
         bodies: tokio::sync::Semaphore::new(crate::gate::BODIES_MAX),
         audit: Arc::default(),
     })
