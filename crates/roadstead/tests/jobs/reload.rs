@@ -97,7 +97,7 @@ fn a_hangup_opens_the_log_anew_and_reads_the_file_again() {
     });
     Daemon::rewrite(folder.path(), "[pool");
     daemon.signal(Signal::HUP);
-    until("it is said", || read_log(folder.path()).contains("were not taken over"));
+    until("it is said", || read_log(folder.path()).contains("was not reloaded"));
     assert_eq!(client.ask("z"), "new z");
     assert!(daemon.stop().success());
 }
@@ -125,7 +125,7 @@ fn a_signal_during_a_slow_start_is_a_reload_after_it() {
     rustix::process::kill_process(process, Signal::HUP).unwrap();
     drop((stream, server));
     let log = || std::fs::read_to_string(&log).unwrap();
-    until("it is carried out", || log().contains("were not taken over"));
+    until("it is carried out", || log().contains("was not reloaded"));
     rustix::process::kill_process(process, Signal::TERM).unwrap();
     assert!(daemon.wait().unwrap().success());
 }
