@@ -6,8 +6,18 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 /// The crates in the order in which they must be published: each after those that it depends on.
-const PUBLISHED: &[&str] =
-    &["block", "exchange", "listeners", "elastic", "event", "fields", "spawn", "wire", "pool"];
+const PUBLISHED: &[&str] = &[
+    "block",
+    "exchange",
+    "listeners",
+    "elastic",
+    "paths",
+    "event",
+    "fields",
+    "spawn",
+    "wire",
+    "pool",
+];
 
 /// Packages the crates without compiling the packages.
 pub(crate) fn check(workspace: &Workspace) -> Result<String, Failure> {

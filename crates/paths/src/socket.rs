@@ -81,12 +81,13 @@ impl<'path> SocketFile<'path> {
     pub fn connect(&self, socket: impl AsFd) -> rustix::io::Result<()> {
         let mut name = Name::default();
         write!(name, "/proc/self/fd/{}", self.file.as_raw_fd()).map_err(|_| Errno::NAMETOOLONG)?;
-        match rustix::net::connect(&socket, &SocketAddrUnix::new(name.bytes())?) {
+        let result = rustix::net::connect(&socket, &SocketAddrUnix::new(name.bytes())?);
+        match (result, self.protected) {
             // `/proc` is not mounted.
-            Err(Errno::NOENT) if let Some(path) = self.protected => {
+            (Err(Errno::NOENT), Some(path)) => {
                 rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)
             }
-            result => result,
+            _ => result,
         }
     }
 }
