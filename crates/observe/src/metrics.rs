@@ -6,75 +6,21 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use exchange::{Cause, End, ListenerId, Phase, PoolId, Table, TableId};
+use exchange::{Cause, End, ListenerId, PoolId, Table, TableId};
 
 mod declared;
+mod ends;
+mod histogram;
 mod published;
 mod rejects;
 mod render;
 
 pub use declared::{ListenerMetrics, PoolMetrics, ShardMetrics};
-use published::AddEach;
+use ends::{Ends, end_place};
+pub use histogram::Histogram;
 pub use published::Published;
 pub use rejects::RejectReasons;
 pub use rejects::{PublishedRejects, Rejects};
-
-/// Upper bounds of the histogram buckets, in microseconds. The last bucket has no bound.
-const BOUNDS_US: [u64; 14] = [
-    250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
-    5_000_000, 30_000_000,
-];
-
-/// A histogram of durations, from 250 µs to 30 s.
-#[derive(Clone, Debug, Default)]
-pub struct Histogram {
-    buckets: [u64; BOUNDS_US.len() + 1],
-    /// Buckets that changed since they were published, one bit each.
-    changed: u16,
-    sum_us: u64,
-}
-
-const _: () = assert!(BOUNDS_US.len() < 16, "a bit for each bucket");
-
-impl Histogram {
-    /// Adds one duration.
-    pub fn record(&mut self, took: Duration) {
-        self.record_all(took, 1);
-    }
-
-    /// Adds `count` equal durations.
-    fn record_all(&mut self, took: Duration, count: u64) {
-        let us = u64::from(took.subsec_micros())
-            .saturating_add(took.as_secs().saturating_mul(1_000_000));
-        let bucket = BOUNDS_US.iter().position(|&bound| us <= bound).unwrap_or(BOUNDS_US.len());
-        self.buckets[bucket] += count;
-        self.changed |= 1 << bucket;
-        self.sum_us = self.sum_us.saturating_add(us.saturating_mul(count));
-    }
-}
-
-#[derive(Debug, Default)]
-struct PublishedHistogram {
-    buckets: [Published; BOUNDS_US.len() + 1],
-    sum_us: Published,
-}
-
-impl PublishedHistogram {
-    fn set(&self, histogram: &mut Histogram) {
-        let mut changed = std::mem::take(&mut histogram.changed);
-        while changed != 0 {
-            let bucket = changed.trailing_zeros() as usize;
-            changed &= changed - 1;
-            self.buckets[bucket].set(histogram.buckets[bucket]);
-        }
-        self.sum_us.set(histogram.sum_us);
-    }
-
-    fn add(&self, other: &Self) {
-        self.buckets.add(&other.buckets);
-        self.sum_us.add(&other.sum_us);
-    }
-}
 
 /// The published metrics of one shard, or the sum of several.
 #[derive(Debug)]
@@ -131,43 +77,6 @@ struct Queued {
     /// The times of admission and of dispatch.
     span: Option<(Instant, Instant)>,
     count: u64,
-}
-
-const ENDS: usize = Cause::ALL.len() * Phase::ALL.len();
-
-fn end_place(end: End) -> usize {
-    end.cause as usize * Phase::ALL.len() + end.phase as usize
-}
-
-/// Finished requests by cause and phase. There are hundreds of combinations, and a turn changes only one or two.
-/// Therefore one bit for each combination marks the changed ones.
-#[derive(Debug)]
-struct Ends {
-    counts: Vec<u64>,
-    changed: [u64; ENDS.div_ceil(64)],
-}
-
-impl Default for Ends {
-    fn default() -> Self {
-        Self { counts: vec![0; ENDS], changed: [0; ENDS.div_ceil(64)] }
-    }
-}
-
-impl Ends {
-    fn count(&mut self, place: usize, count: u64) {
-        self.counts[place] += count;
-        self.changed[place / 64] |= 1 << (place % 64);
-    }
-
-    fn publish(&mut self, to: &[Published]) {
-        for (word, bits) in self.changed.iter_mut().enumerate() {
-            while *bits != 0 {
-                let place = word * 64 + bits.trailing_zeros() as usize;
-                to[place].set(self.counts[place]);
-                *bits &= *bits - 1;
-            }
-        }
-    }
 }
 
 /// The counters of the finished requests of a listener, by cause, before they are published.

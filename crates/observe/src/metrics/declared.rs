@@ -1,8 +1,9 @@
 //! Every number of a listener, a pool and the shard, declared once: its field, its kind, how the shards' values are
 //! summed, its name in the Prometheus text format, and its help text, which also documents the field.
 
-use super::published::AddEach;
-use super::{ENDS, Published, PublishedHistogram};
+use super::ends::ENDS;
+use super::histogram::PublishedHistogram;
+use super::published::{AddEach, Published};
 use crate::closings::Closings;
 use crate::rejections::Rejections;
 use exchange::Cause;
@@ -77,6 +78,7 @@ metrics! {
         queued_bytes: gauge add "roadstead_queue_bytes" "Memory of the waiting requests.",
         paused: gauge add "roadstead_paused_clients"
             "Clients that are not read until the queue has room.",
+        // Each shard that serves a pool counts all of its workers, and is in fallback when the others are.
         serving: gauge at_least "roadstead_workers_serving"
             "Workers that are healthy and not disabled.",
         checks: counter add "roadstead_health_checks_total" "Active health checks.",
@@ -117,7 +119,7 @@ metrics! {
     labelled {
         /// Finished requests, by cause and phase.
         pub(super) ends: add Vec<Published>,
-        // Each shard that serves a pool counts all of its workers.
+        // As `serving`.
         /// Workers with requests in flight.
         pub busy: at_least Published,
         /// Workers without a request in flight.
@@ -182,4 +184,54 @@ impl PoolMetrics {
 
 fn zeroed(count: usize) -> Vec<Published> {
     (0..count).map(|_| Published::default()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The families whose values are not added over shards 1 and 2, which publish 2 and 3.
+    fn not_added<T>(families: &[Family<T>], new: fn() -> T, add: fn(&T, &T)) -> Vec<&'static str> {
+        let [sum, one, two] = [new(), new(), new()];
+        for family in families {
+            (family.of)(&one).set(2);
+            (family.of)(&two).set(3);
+        }
+        add(&sum, &one);
+        add(&sum, &two);
+        let value = |family: &Family<T>| (family.of)(&sum).load();
+        assert!(families.iter().all(|it| matches!(value(it), 3 | 5)));
+        families.iter().filter(|it| value(it) == 3).map(|it| it.name).collect()
+    }
+
+    #[test]
+    fn values_of_all_shards_are_not_added() {
+        let listener = not_added(LISTENER, ListenerMetrics::new, ListenerMetrics::add);
+        assert!(listener.is_empty(), "{listener:?}");
+        let pool = not_added(POOL, PoolMetrics::new, PoolMetrics::add);
+        assert_eq!(pool, ["roadstead_workers_serving", "roadstead_fallback_active"]);
+        let shard = not_added(SHARD, ShardMetrics::default, ShardMetrics::add);
+        let of_all = [
+            "roadstead_access_log_lines_dropped_total",
+            "roadstead_draining",
+            "roadstead_memory_bytes",
+            "roadstead_memory_limit_bytes",
+            "roadstead_memory_over_limit",
+            "roadstead_memory_limit_exceeded_total",
+        ];
+        assert_eq!(shard, of_all);
+    }
+
+    #[test]
+    fn labelled_values_are_summed() {
+        let [sum, one, two] = [PoolMetrics::new(), PoolMetrics::new(), PoolMetrics::new()];
+        for (metrics, value) in [(&one, 2), (&two, 3)] {
+            metrics.ends[ENDS - 1].set(value);
+            metrics.busy.set(value);
+            metrics.queue_time.sum_us.set(value);
+            sum.add(metrics);
+        }
+        let sums = [&sum.ends[ENDS - 1], &sum.busy, &sum.queue_time.sum_us];
+        assert_eq!(sums.map(Published::load), [5, 3, 5]);
+    }
 }

@@ -4,8 +4,10 @@ use std::fmt::Write;
 
 use exchange::{Cause, End, Phase, Table, TableId};
 
+use super::Metrics;
 use super::declared::{Family, LISTENER, POOL, SHARD};
-use super::{BOUNDS_US, Metrics, PublishedHistogram, end_place};
+use super::ends::end_place;
+use super::histogram::{BOUNDS_US, PublishedHistogram};
 use crate::closings::Closings;
 use crate::rejections::Rejections;
 
