@@ -29,7 +29,7 @@ use crate::handler_registry::Handlers;
 use crate::memory::memory_max;
 use crate::reload::Reloader;
 use crate::shards::{self, Common, EventLoops, ShardThreads, ShardsError};
-use crate::{binding, descriptors, error_log, exposure};
+use crate::{descriptors, error_log, exposure};
 
 /// Why the daemon could not start or continue.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl std::fmt::Display for DaemonError {
             Self::Admin { address, error } => {
                 write!(f, "the admin address {address} cannot be served: {error}")?;
                 match error {
-                    control::AdminError::System(error) => binding::hint(f, error),
+                    control::AdminError::System(error) => crate::binding::hint(f, error),
                     _ => Ok(()),
                 }
             }
