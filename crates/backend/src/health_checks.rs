@@ -470,6 +470,14 @@ impl Checks {
                 return self.schedule_next(now, place);
             }
             let said = match reason {
+                // The address was refused before the system was asked: see `paths::SocketFile`.
+                Reason::ConnectFailed(why)
+                    if why.kind() == std::io::ErrorKind::PermissionDenied
+                        && why.raw_os_error().is_none() =>
+                {
+                    "no connection: another user can have chosen the Unix socket; `roadstead check` names the reason"
+                        .to_owned()
+                }
                 Reason::ConnectFailed(why) => format!("no connection: {}", why.kind()),
                 _ => "it ended the connection before its answer was whole".to_owned(),
             };

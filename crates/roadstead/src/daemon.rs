@@ -29,7 +29,7 @@ use crate::handler_registry::Handlers;
 use crate::memory::memory_max;
 use crate::reload::Reloader;
 use crate::shards::{self, Common, EventLoops, ShardThreads, ShardsError};
-use crate::{descriptors, error_log, exposure};
+use crate::{descriptors, error_log, exposure, server_sockets};
 
 /// Why the daemon could not start or continue.
 #[derive(Debug)]
@@ -126,7 +126,8 @@ fn serve_on<K: Kernel + Send + 'static>(
     (configuration, file, signals): (Configuration, Option<&Path>, Signals),
 ) -> Result<ExitCode, DaemonError> {
     descriptors::report(&configuration);
-    for remark in exposure::checks_as_root(&configuration) {
+    let refused = server_sockets::refused(&configuration);
+    for remark in exposure::checks_as_root(&configuration).into_iter().chain(refused) {
         tracing::warn!("{}", remark.message);
     }
     let loops = EventLoops::new(&configuration, kernel, None)

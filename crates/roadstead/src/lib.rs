@@ -77,6 +77,8 @@ pub mod record;
 mod reload;
 #[cfg(feature = "admin")]
 pub mod running;
+#[cfg(feature = "daemon")]
+pub mod server_sockets;
 mod shard_reload;
 mod shards;
 #[cfg(feature = "daemon")]

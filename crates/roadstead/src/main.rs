@@ -13,7 +13,7 @@ use roadstead::error_log::{self, ErrorLog};
 use roadstead::{ask, ctl, running};
 #[cfg(feature = "databases")]
 use roadstead::{connect, ledger};
-use roadstead::{daemon, doctor, exposure, files, load, missing, outcomes, worker};
+use roadstead::{daemon, doctor, exposure, files, load, missing, outcomes, server_sockets, worker};
 use settings::{Configuration, Diagnostics};
 use tracing_subscriber::EnvFilter;
 
@@ -190,7 +190,9 @@ fn check(file: &Path, connected: bool, admin: Option<&str>) -> ExitCode {
             let as_root = exposure::checks_as_root(&configuration);
             let shadowed = settings::shadowed(&configuration);
             let databases = settings::database_warnings(&configuration);
-            let remarks = [shadowed, databases, missing, as_root, database_remarks].concat();
+            let sockets = server_sockets::refused(&configuration);
+            let remarks = [shadowed, databases, missing, as_root, sockets, database_remarks];
+            let remarks = remarks.concat();
             warn(&source, &remarks);
             let summary = format!("{}: {}, no errors\n", file.display(), configuration.summary());
             match compared(file, &configuration, admin) {
