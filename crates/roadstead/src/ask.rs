@@ -327,13 +327,14 @@ fn reached(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-/// Connects to a Unix socket. Times out if the backlog of the socket is full and no process accepts connections.
+/// Connects to a Unix socket that no user can have chosen who may not connect to it. Times out if the backlog of the socket is full and no process accepts connections.
 fn connect_unix(path: &str, until: Instant) -> io::Result<UnixStream> {
-    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
     let (family, flags) = (AddressFamily::UNIX, SocketFlags::CLOEXEC);
     let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(left(until)?))?;
-    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?).map_err(|error| match error {
+    let file = paths::SocketFile::open(Path::new(path))?;
+    file.connect(&socket).map_err(|error| match error {
         rustix::io::Errno::AGAIN => too_late(),
         error => error.into(),
     })?;
@@ -477,6 +478,19 @@ mod tests {
         let waiting: Vec<_> = (0..9).map(|_| connect_unix(path, soon())).collect();
         let error = waiting.into_iter().find_map(Result::err).expect("its queue is full");
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn a_link_of_another_user_does_not_lead_to_a_socket() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let [real, link] = ["real.sock", "link.sock"].map(|name| folder.path().join(name));
+        let _listener = std::os::unix::net::UnixListener::bind(&real).unwrap();
+        symlink(&real, &link).unwrap();
+        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o777)).unwrap();
+        let until = Instant::now() + Duration::from_secs(60);
+        let error = connect_unix(link.to_str().unwrap(), until).unwrap_err().to_string();
+        assert!(error.contains("is a symbolic link that another user can change"), "{error}");
     }
 
     /// Creates a Unix socket that does not listen yet.
