@@ -27,6 +27,7 @@ mod rfc;
 mod routes;
 mod rules;
 mod schedules;
+mod server_sockets;
 mod slots;
 mod slow;
 mod smuggling;
