@@ -34,7 +34,8 @@ options! {
     /// One server.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Server of Any reload Live {
-        /// Address of the server, like `10.0.0.1:8000`, `app.example:8000` or `unix:/run/app.sock`.
+        /// Address of the server, like `10.0.0.1:8000`, `app.example:8000` or `unix:/run/app.sock`. A Unix socket is
+        /// refused if another user can have chosen it; `check` names the reason.
         address: Address as server = required;
         /// Share of requests relative to the other servers; 0: only requests of clients with session affinity.
         weight: u32 as count(0, 256) = "1";
