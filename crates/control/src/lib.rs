@@ -108,6 +108,8 @@ pub struct Admin {
     pub address: Address,
     /// The file is removed when this is dropped.
     _token_file: Option<TokenFile>,
+    /// The file is removed when this is dropped.
+    _socket_file: Option<event::BoundFile>,
 }
 
 /// Opens the admin address and serves it on a separate thread until the process ends. `reload` reads the configuration
@@ -127,7 +129,7 @@ pub fn start(
         return Err(AdminError::Open);
     }
     let mut token = token.as_deref().map(guard).transpose().map_err(AdminError::Token)?;
-    let (address, socket) = socket::bind(&listen, group)?;
+    let (address, socket, socket_file) = socket::bind(&listen, group)?;
     let mut token_file = None;
     if let (None, Address::Internet(bound)) = (&token, &address) {
         match TokenFile::create(*bound) {
@@ -162,7 +164,7 @@ pub fn start(
             tracing::error!(%error, "the admin address is gone");
         }
     })?;
-    Ok(Admin { address, _token_file: token_file })
+    Ok(Admin { address, _token_file: token_file, _socket_file: socket_file })
 }
 
 /// Returns the routes with the checks before them.

@@ -7,6 +7,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use event::BoundFile;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use settings::Address;
@@ -20,9 +21,12 @@ pub(crate) enum Socket {
     Unix(UnixListener),
 }
 
-/// Binds the address, and returns it with the port that the system chose if the port was 0. `group` is the group of a
-/// Unix socket.
-pub(crate) fn bind(listen: &Address, group: Option<u32>) -> io::Result<(Address, Socket)> {
+/// Binds the address, and returns it with the port that the system chose if the port was 0, and the file of a Unix
+/// socket. `group` is the group of a Unix socket.
+pub(crate) fn bind(
+    listen: &Address,
+    group: Option<u32>,
+) -> io::Result<(Address, Socket, Option<BoundFile>)> {
     match listen {
         Address::Internet(address) => {
             let socket = TcpListener::bind(address).or_else(|error| match address.ip() {
@@ -35,13 +39,14 @@ pub(crate) fn bind(listen: &Address, group: Option<u32>) -> io::Result<(Address,
             // This is called a second time, because the backlog of the standard library is shorter.
             rustix::net::listen(&socket, BACKLOG)?;
             socket.set_nonblocking(true)?;
-            Ok((Address::Internet(socket.local_addr()?), Socket::Internet(socket)))
+            Ok((Address::Internet(socket.local_addr()?), Socket::Internet(socket), None))
         }
         Address::Unix(path) => {
             let real = protected_path(path)?;
             remove_stale(&real)?;
             let socket = bind_unix(&real, group)?;
-            Ok((Address::Unix(path.clone()), Socket::Unix(socket)))
+            let file = BoundFile::new(&real)?;
+            Ok((Address::Unix(path.clone()), Socket::Unix(socket), Some(file)))
         }
         Address::Inherited(_) | Address::Named(_) => {
             let text = "the admin address must be an IP address or a Unix socket";
@@ -125,14 +130,19 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("admin.sock");
         let group = rustix::process::getegid().as_raw();
-        let (bound, socket) = bind(&Address::Unix(path.clone()), Some(group)).expect("it is bound");
+        let bound = bind(&Address::Unix(path.clone()), Some(group));
+        let (bound, socket, file) = bound.expect("it is bound");
         assert_eq!(bound, Address::Unix(path.clone()));
         let found = std::fs::metadata(&path).expect("a file");
         assert_eq!((found.mode() & 0o7777, found.gid()), (0o660, group));
         let taken = bind(&Address::Unix(path.clone()), None).map(drop);
         assert_eq!(taken.expect_err("it is in use").kind(), io::ErrorKind::AddrInUse);
         drop(socket);
-        bind(&Address::Unix(path), None).expect("a stale socket is replaced");
+        // As after a kill.
+        std::mem::forget(file);
+        assert!(path.exists());
+        bind(&Address::Unix(path.clone()), None).expect("a stale socket is replaced");
+        assert!(!path.exists(), "the file was dropped");
     }
 
     #[test]
@@ -154,7 +164,7 @@ mod tests {
             assert!(!path.exists());
             set_permissions(open, Permissions::from_mode(0o1777)).expect("a mode");
             bind(&Address::Unix(path.clone()), None).expect("only its owner can rename the socket");
-            std::fs::remove_file(&path).expect("a socket");
+            assert!(!path.exists(), "the file was dropped");
             set_permissions(open, Permissions::from_mode(0o755)).expect("a mode");
         }
     }

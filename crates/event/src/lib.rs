@@ -7,6 +7,7 @@
 //! depend on: a protocol, a request, a pool.
 
 mod bind;
+mod bound_file;
 mod context;
 mod data;
 mod datagram;
@@ -37,6 +38,7 @@ mod wheel;
 
 pub use bind::{BindSettings, bind, bind_datagrams};
 pub use block::{Block, Slice};
+pub use bound_file::BoundFile;
 pub use context::Context;
 pub use data::{Data, LineTooLong};
 pub use datagram::{DatagramKind, FileId, Origin};

@@ -2,10 +2,8 @@
 
 use std::fmt;
 use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 
-use event::{BindSettings, Fd, Inherited, InheritedKind};
+use event::{BindSettings, BoundFile, Fd, Inherited, InheritedKind};
 use settings::{Address, Configuration, Protocol};
 
 /// Why a listener has no socket.
@@ -60,34 +58,16 @@ pub(crate) type Bound = (Vec<(String, Fd)>, Vec<(String, String)>, SocketFiles);
 /// The files of the Unix sockets that were bound here. Dropping this value removes them, unless another process has
 /// bound a socket at the path since.
 #[derive(Debug, Default)]
-pub(crate) struct SocketFiles(Vec<(PathBuf, FileId)>);
-
-/// The identity of a file, independent of its name.
-type FileId = (u64, u64);
-
-impl SocketFiles {
-    fn note(&mut self, path: &Path) {
-        if let Some(id) = file_id(path) {
-            self.0.push((path.to_owned(), id));
-        }
-    }
-}
+pub(crate) struct SocketFiles(Vec<BoundFile>);
 
 impl Drop for SocketFiles {
     fn drop(&mut self) {
-        for (path, id) in &self.0 {
-            if file_id(path) == Some(*id)
-                && let Err(error) = std::fs::remove_file(path)
-            {
-                tracing::warn!("the socket {} cannot be removed: {error}", path.display());
+        for file in &self.0 {
+            if let Err(error) = file.remove() {
+                tracing::warn!("the socket {} cannot be removed: {error}", file.path().display());
             }
         }
     }
-}
-
-fn file_id(path: &Path) -> Option<FileId> {
-    let data = std::fs::symlink_metadata(path).ok()?;
-    Some((data.dev(), data.ino()))
 }
 
 /// Binds every listener, or takes the inherited socket of the same name. Returns the sockets and their addresses.
@@ -120,7 +100,7 @@ pub(crate) fn bind_all(configuration: &Configuration) -> Result<Bound, BindError
             BindError::Address { listener: listener.name.clone(), address, error }
         })?;
         if let (Address::Unix(path), true) = (&listener.listen, inherited.len() == was_inherited) {
-            files.note(path);
+            files.0.extend(BoundFile::new(path));
         }
         if !listener.tcp_keepalive_interval.is_zero() && listener.protocol != Protocol::Datagrams {
             event::keep_alive(&socket, listener.tcp_keepalive_interval);
