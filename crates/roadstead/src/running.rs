@@ -50,15 +50,15 @@ pub fn compare(
     };
     let text = String::from_utf8_lossy(&said.body).trim_end().to_owned();
     if said.status != 200 {
-        let text = visible(&text);
         let unknown = format!(
-            "the running daemon ({address}) did not describe the effect of a reload: {text}"
+            "the running daemon ({address}) did not describe the effect of a reload:{}",
+            quoted(&text)
         );
         return if admin.is_some() { Err(unknown) } else { Ok(Some(unknown)) };
     }
     let answer: Value = serde_json::from_str(&text)
         .map_err(|_| format!("{address} is not the admin address of a roadstead"))?;
-    Ok(Some(visible(&told(file, &address, &answer)).into_owned()))
+    Ok(Some(told(file, &address, &answer)))
 }
 
 /// Returns whether a daemon can be reached at this configured address.
@@ -82,26 +82,33 @@ fn is_local(listen: &Address) -> bool {
     }
 }
 
-/// Returns the answer of the daemon as a message for the operator. Another user may have sent it, so control characters
-/// and invisible characters are escaped.
+/// Returns the answer of the daemon as a message for the operator.
 fn told(file: &Path, address: &str, answer: &Value) -> String {
     let daemon = format!("the running daemon ({address})");
     let serves = answer["file"].as_str().unwrap_or_default();
     let asked = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     if asked != Path::new(serves) {
-        return format!("{daemon} serves another file: {serves}");
+        return format!("{daemon} serves another file:{}", quoted(serves));
     }
     let messages: Vec<&str> =
         answer["messages"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    match (messages.is_empty(), answer["needs_restart"].as_bool()) {
+    let messages = quoted(&messages.join("\n"));
+    match (messages.trim().is_empty(), answer["needs_restart"].as_bool()) {
         (true, _) => format!("a reload of {daemon} can take it over"),
         (false, Some(true)) => {
-            format!(
-                "a reload of {daemon} would be rejected; restart it for:\n  {}",
-                messages.join("\n  ")
-            )
+            format!("a reload of {daemon} would be rejected; restart it for:{messages}")
         }
-        (false, _) => format!("a reload of {daemon} would be rejected:\n{}", messages.join("\n")),
+        (false, _) => format!("a reload of {daemon} would be rejected:{messages}"),
+    }
+}
+
+/// Returns a text of the daemon, to be appended to a line. Another user may have sent it: control characters and
+/// invisible characters are escaped, and each of several lines is indented, so that none looks like one of this command.
+fn quoted(text: &str) -> String {
+    let text = visible(text.trim_end());
+    match text.lines().count() {
+        0 | 1 => format!(" {text}"),
+        _ => text.lines().map(|line| format!("\n  {line}")).collect(),
     }
 }
 
@@ -129,7 +136,9 @@ mod tests {
                 format!(r#"{{"file":{here},"needs_restart":true,"messages":["\u001b[2J"]}}"#),
             ),
             ("200 OK", format!(r#"{{"file":{here},"messages":["\u202e"]}}"#)),
-            ("500 No", "\u{1b}[2J".to_owned()),
+            ("500 No", "\u{1b}[2J\nx.toml: 9 pools, no errors\n".to_owned()),
+            ("200 OK", r#"{"file":"/a\nx.toml: 9 pools, no errors\u001b"}"#.to_owned()),
+            ("200 OK", format!(r#"{{"file":{here},"messages":["a\nx.toml: 9 pools\u001b","b"]}}"#)),
         ] {
             let path = folder.path().join("admin");
             let listener = UnixListener::bind(&path).expect("a socket");
@@ -150,6 +159,8 @@ mod tests {
             let told = told.map_or_else(|error| error, Option::unwrap_or_default);
             assert!(told.contains("\\u001b") || told.contains("\\u202e"), "{told}");
             assert!(!told.contains(['\u{1b}', '\u{202e}']), "{told:?}");
+            let is_marked = |line: &str| line.starts_with("  ");
+            assert!(told.lines().skip(1).all(is_marked), "{told:?}");
         }
     }
 }
