@@ -188,10 +188,9 @@ fn check(file: &Path, connected: bool, admin: Option<&str>) -> ExitCode {
         Ok((source, configuration, database_remarks)) => {
             let missing = missing::programs(&configuration);
             let as_root = exposure::checks_as_root(&configuration);
-            let shadowed = settings::shadowed(&configuration);
-            let databases = settings::database_warnings(&configuration);
+            let unintended = settings::warnings(&configuration);
             let sockets = server_sockets::refused(&configuration);
-            let remarks = [shadowed, databases, missing, as_root, sockets, database_remarks];
+            let remarks = [unintended, missing, as_root, sockets, database_remarks];
             let remarks = remarks.concat();
             warn(&source, &remarks);
             let summary = format!("{}: {}, no errors\n", file.display(), configuration.summary());

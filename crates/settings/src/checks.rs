@@ -16,6 +16,7 @@ mod frames;
 mod health;
 mod http;
 mod identity;
+mod memory_warnings;
 mod pool_links;
 mod pool_names;
 mod routes;
@@ -24,12 +25,19 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use crate::fault::{Fault, Trust, reject};
-use crate::model::{Address, Protocol};
+use crate::model::{Address, Configuration, Protocol};
 use crate::options::{Group, Value, WorkerKind};
+use crate::remarks::Remark;
 use crate::walk::Section;
 
-pub use database_warnings::database_warnings;
-pub use routes::shadowed;
+/// Returns remarks about options that are valid but probably not intended.
+#[must_use]
+pub fn warnings(configuration: &Configuration) -> Vec<Remark> {
+    let mut remarks = routes::shadowed(configuration);
+    remarks.extend(database_warnings::database_warnings(configuration));
+    remarks.extend(memory_warnings::memory_warnings(configuration));
+    remarks
+}
 
 /// Adds a fault for every violated rule.
 pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {

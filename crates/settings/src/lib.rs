@@ -57,7 +57,7 @@ mod values;
 mod walk;
 
 pub use builder::{Builder, ListenerBuilder, OptionValue, PoolBuilder, RouteBuilder};
-pub use checks::{database_warnings, shadowed};
+pub use checks::warnings;
 pub use diagnostics::{Diagnostic, Diagnostics};
 pub use flags::{Flag, FlagValue, from_flags};
 pub use load::{FILE_BYTES_MAX, load, reread_source, source};

@@ -52,7 +52,7 @@ fn a_route_that_can_never_match_is_found_at_its_place() {
     let listener = "[[listener.web.route]]\nprefix = \"/a\"\npool = \"main\"\n\
                     [[listener.web.route]]\npath = \"/a/b\"\nrespond = {}";
     let (source, configuration) = (file(listener), read(listener));
-    let remarks = settings::shadowed(&configuration);
+    let remarks = settings::warnings(&configuration);
     let placed = settings::placed(&source, &remarks);
     let list: Vec<&Diagnostic> = placed.iter().collect();
     assert_eq!(list.len(), 1, "{placed}");
@@ -62,5 +62,5 @@ fn a_route_that_can_never_match_is_found_at_its_place() {
             .message
             .starts_with("route 2 of `[listener.web]` can never match, because route 1 matches")
     );
-    assert_eq!(settings::shadowed(&read("pool = \"main\"")), []);
+    assert_eq!(settings::warnings(&read("pool = \"main\"")), []);
 }

@@ -91,7 +91,7 @@ fn key(pool: &Section, faults: &mut Vec<Fault>) {
         insert.place("on_conflict"), if nothing && key.is_empty()
             => "`on_conflict = \"nothing\"` needs a `key`",
             expected "only a conflict on this key is acknowledged",
-            help "add `key = [\"id\"]` with the columns of a unique key";
+            help "add `key` with the columns of a unique key, like `key = [\"id\"]`";
         insert.place("key"), if !nothing
             => "`key` requires `on_conflict = \"nothing\"`", help "remove it";
     }

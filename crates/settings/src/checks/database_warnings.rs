@@ -17,15 +17,19 @@ const OF_REQUEST: [&str; 4] = ["_at", "_id", "_client", "rows"];
 
 /// Returns a remark for each timeout that ends a row before its `retry_timeout`, and for each name in `ack` that is not
 /// a column.
-#[must_use]
-pub fn database_warnings(configuration: &Configuration) -> Vec<Remark> {
+pub(super) fn database_warnings(configuration: &Configuration) -> Vec<Remark> {
     let mut remarks = Vec::new();
     for pool in &configuration.pools {
         let Some(database) = pool.database() else { continue };
         match &database.action {
-            Action::Query(_) => continue,
+            Action::Query(query) => {
+                names_of_request(pool, "query", &parameters(&query.sql), &mut remarks);
+                continue;
+            }
             Action::Insert(insert) => ack_names(pool, database, insert, &mut remarks),
-            Action::Statement(_) => {}
+            Action::Statement(statement) => {
+                names_of_request(pool, "statement", &parameters(statement), &mut remarks);
+            }
         }
         json_rpc(configuration, pool, database, &mut remarks);
         // An error of a file is not retried.
@@ -103,6 +107,30 @@ fn is_response(ack: &str) -> bool {
         && has("\"jsonrpc\"")
         && has("\"id\"")
         && (has("\"result\"") || has("\"error\""))
+}
+
+/// Names that begin like those of the request, but are none of them: probably one of them was meant.
+fn names_of_request(pool: &Pool, option: &str, names: &[&str], remarks: &mut Vec<Remark>) {
+    for name in names.iter().filter(|name| name.starts_with('_') && !OF_REQUEST.contains(*name)) {
+        let message = format!(
+            "`:{name}` is a value of the record; Roadstead adds `:_at` (the time), `:_id` and `:_client`"
+        );
+        remarks.push(remark(pool, &[option], message));
+    }
+}
+
+/// Returns the words after a single colon. Some may be within a string or a comment.
+fn parameters(sql: &str) -> Vec<&str> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut words: Vec<&str> = Vec::new();
+    for (at, _) in sql.match_indices(':') {
+        let rest = &sql[at + 1..];
+        let word = &rest[..rest.find(|c| !is_word(c)).unwrap_or(rest.len())];
+        if !word.is_empty() && !sql[..at].ends_with(':') && !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    words
 }
 
 /// A record may have values that only `ack` uses, so an unknown name is not an error. In TSV it is one, found elsewhere.
@@ -200,6 +228,18 @@ mod tests {
         assert_eq!(warned("{{\"jsonrpc\":\"2.0\",\"id\":{id}}}"), 1);
         assert_eq!(warned("{{\"jsonrpc\":\"2.0\", \"id\" : {id},\"result\":\"ok\"}}"), 0);
         assert_eq!(of("sqlite:x.db", "ack = \"ok {id}\"").len(), 0, "the listener has lines");
+    }
+
+    #[test]
+    fn a_name_that_looks_like_one_of_the_request_is_named() {
+        let of = |option: &str, sql: &str| {
+            warned(&format!("database = \"sqlite:x.db\"\n{option} = \"{sql}\"\n"))
+        };
+        assert_eq!(of("statement", "insert into t values (:_at, :_id, :_client, :a_b)"), [""; 0]);
+        let wrong = of("statement", "insert into t values (:_time, :_time, x::_int4)");
+        assert_eq!(wrong.len(), 1, "{wrong:?}");
+        assert!(wrong[0].starts_with("pool.p.statement: `:_time` is a value"), "{wrong:?}");
+        assert_eq!(of("query", "select * from t where a = :_ID").len(), 1);
     }
 
     #[test]

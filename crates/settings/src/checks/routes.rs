@@ -84,8 +84,7 @@ fn is_host(text: &str) -> bool {
 }
 
 /// Returns a remark for each route that no request can reach.
-#[must_use]
-pub fn shadowed(configuration: &Configuration) -> Vec<Remark> {
+pub(super) fn shadowed(configuration: &Configuration) -> Vec<Remark> {
     let mut remarks = Vec::new();
     for listener in &configuration.listeners {
         let rules = listener.http.routes.iter().map(|route| route.rule.clone()).collect();

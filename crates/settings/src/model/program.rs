@@ -65,7 +65,8 @@ options! {
         /// With `framing = "http"`: socket on which the program serves. The program is ready when it accepts
         /// connections there.
         socket: HttpSocket as word = "inherited";
-        /// What a client receives about a program that ended during its request. The log contains everything.
+        /// What a client receives about a program that ended during its request. The log contains everything. What
+        /// a program writes about one client only after it was given a request of the next may be shown to the next.
         exit_message: ExitMessage as word = "auto", former(&["last_words"]);
         /// How the program reports that it is ready for requests.
         ready: Ready as word = "start", needs(Needs::Pipes);
