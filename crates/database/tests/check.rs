@@ -60,6 +60,24 @@ fn commands_beside_the_daemon_make_no_file_and_say_that_there_is_none() {
     assert_eq!(database.letters().map(drop), Ok(()));
 }
 
+#[test]
+fn a_file_that_the_daemon_cannot_make_is_an_error_before_it_starts() {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("no/hits.db");
+    let missing = factory(options(&path, insert("hits", &["id"]), Some(CREATE))).unwrap();
+    let error = missing.doubts().unwrap_err().to_string();
+    assert!(error.contains("its directory: No such file or directory"), "{error}");
+    let shared = folder.path().join("shared");
+    std::fs::create_dir(&shared).unwrap();
+    set_permissions(&shared, Permissions::from_mode(0o1777)).unwrap();
+    let path = shared.join("hits.db");
+    let open = factory(options(&path, insert("hits", &["id"]), Some(CREATE))).unwrap();
+    let error = open.doubts().unwrap_err().to_string();
+    assert!(error.contains("(mode 1777): use a directory that only this user"), "{error}");
+}
+
 /// Otherwise a new row removes an acknowledged one that has the same value in another column.
 #[test]
 fn a_table_that_replaces_rows_keeps_none_and_is_named() {

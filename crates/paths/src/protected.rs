@@ -135,25 +135,30 @@ const fn others(is_root: bool) -> u32 {
     if is_root { 0o022 } else { 0o002 }
 }
 
+/// What to use instead of a directory that is refused.
+const ANOTHER: &str = "a directory that only this user can change";
+
 fn check(directory: &Metadata, is_root: bool, may_be_sticky: bool) -> io::Result<()> {
     let (mode, owner) = (directory.mode(), directory.uid());
     let text = if is_root && owner != 0 {
-        format!("belongs to user {owner}, who can replace what is in it: `chown root` it")
+        format!(
+            "belongs to user {owner}, who can replace what is in it: `chown root` it, or use {ANOTHER}"
+        )
     } else if mode & others(is_root) == 0 {
         return Ok(());
     } else if mode & STICKY == 0 {
         let mode = mode & 0o7777;
         format!(
-            "can be changed by other users (mode {mode:04o}): `chmod {}-w` it",
+            "can be changed by other users (mode {mode:04o}): `chmod {}-w` it, or use {ANOTHER}",
             of_others(is_root)
         )
     } else if may_be_sticky {
         return Ok(());
     } else {
         let mode = mode & 0o7777;
+        // As `/tmp`, whose mode must stay.
         format!(
-            "lets other users create files in it (mode {mode:04o}): `chmod {}-w` it",
-            of_others(is_root)
+            "lets other users create files in it (mode {mode:04o}): use {ANOTHER}, for example one in it"
         )
     };
     Err(io::Error::other(text))
@@ -164,8 +169,7 @@ const fn of_others(is_root: bool) -> &'static str {
 }
 
 fn denied(path: &Path, why: &io::Error) -> io::Error {
-    let text =
-        format!("`{}` {why}, or use a directory that only this user can change", path.display());
+    let text = format!("`{}` {why}", path.display());
     io::Error::new(io::ErrorKind::PermissionDenied, text)
 }
 
@@ -207,7 +211,7 @@ mod tests {
                 assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
                 let text = error.to_string();
                 assert!(text.contains(&directory.display().to_string()), "{text}");
-                assert!(text.contains("or use a directory that only this user"), "{text}");
+                assert!(text.contains("use a directory that only this user"), "{text}");
             }
             set_mode(directory, 0o755);
         }

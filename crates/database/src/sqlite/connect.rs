@@ -128,19 +128,21 @@ fn compare(path: &Path, connection: &Connection, log: &mut Log) -> Result<(), Da
 fn open_file(driver: &SqliteDriver, may_make: bool) -> Result<Connection, DatabaseError> {
     let (path, job) = (&driver.path, &driver.job);
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let open = |error: Error| open_error(path, &error);
+    let found = paths::protected(path);
     if may_make {
         flags |= OpenFlags::SQLITE_OPEN_CREATE;
     } else if !path.exists() {
-        let path = path.clone();
-        let would_make = job.create.is_some();
-        return Err(if would_make {
-            DatabaseError::NotMade(path)
-        } else {
-            DatabaseError::NoFile(path)
+        return Err(match found {
+            _ if job.create.is_none() => DatabaseError::NoFile(path.clone()),
+            Ok(_) => DatabaseError::NotMade(path.clone()),
+            // The daemon could not make it.
+            Err(error) => {
+                DatabaseError::Open(path.clone(), format!("its directory: {error}").into())
+            }
         });
     }
-    let open = |error: Error| open_error(path, &error);
-    let real = match paths::protected(path) {
+    let real = match found {
         Ok(real) => {
             // If the file has become a link since, the link is not followed.
             flags |= OpenFlags::SQLITE_OPEN_NOFOLLOW;
