@@ -35,7 +35,7 @@ pub use printable::{is_hidden, json_escape, visible};
 pub use proof::Proof;
 pub use random::{Random, mix};
 pub use request::{Peer, Request, Stamps};
-pub use shared_binding::{BindingChange, BindingUse, SharedKey};
+pub use shared_binding::{AddressUse, BindingChange, BindingUse, SharedKey};
 pub use table::{Place, Table, TableId};
 
 pub use block::{Block, Slice};

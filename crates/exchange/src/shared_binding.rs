@@ -1,7 +1,7 @@
-//! Bindings of clients that several daemons share: the messages between the table of a pool and the part that
-//! exchanges them with other daemons.
+//! What several daemons share: bindings of clients, and the use of limits by addresses. These are the messages between
+//! the tables of a daemon and the part that exchanges them with other daemons.
 
-/// The key of a client in a shared table: a hash keyed by a secret that all daemons have.
+/// The key of a client or an address in a shared table: a hash keyed by a secret that all daemons have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SharedKey(pub [u8; 16]);
 
@@ -23,4 +23,17 @@ pub struct BindingChange {
     pub key: SharedKey,
     /// The worker, by a number that is the same in all daemons; `None`: the client is not bound any more.
     pub target: Option<u64>,
+}
+
+/// What the clients of one address used at a daemon since its last report, and how many connections they have there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressUse {
+    /// The address.
+    pub key: SharedKey,
+    /// New connections.
+    pub connects: u32,
+    /// Requests.
+    pub requests: u32,
+    /// Open connections.
+    pub open: u32,
 }

@@ -7,6 +7,8 @@
 //! The table has a limit. An address is removed when it has no open connection and its rates are fully available again.
 //! When the table is full, the address without a connection that was idle longest is removed early, together with the
 //! used part of its rates. An address with an open connection is never removed, so connections are counted exactly.
+//!
+//! Several daemons can share the limits of a listener approximately: `shared.rs`.
 
 use std::hash::Hasher;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -18,8 +20,13 @@ use siphasher::sip::SipHasher13;
 
 use crate::list::{Links, List};
 
+mod shared;
+#[cfg(test)]
+mod shared_tests;
 #[cfg(test)]
 mod tests;
+
+use shared::Shared;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// The maximum number of addresses with fully available rates that one operation removes.
@@ -86,10 +93,16 @@ impl Meter {
 }
 
 /// One address, or several that count as one.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     key: u128,
     open: u32,
+    /// Connections that are open at other daemons, as far as this is known.
+    open_elsewhere: u32,
+    /// New connections and requests that were not reported to the other daemons yet.
+    unreported: (u32, u32),
+    /// Whether the entry is in the list of those to report.
+    is_noted: bool,
     /// When its connections, and its requests, are paid for.
     connects_ns: u64,
     requests_ns: u64,
@@ -111,6 +124,8 @@ pub struct AddressLimiter {
     idle: List,
     links: Links,
     evicted: u64,
+    /// `None`: the limits are those of this daemon alone.
+    shared: Option<Box<Shared>>,
 }
 
 impl AddressLimiter {
@@ -129,6 +144,7 @@ impl AddressLimiter {
             idle: List::EMPTY,
             links: Links::default(),
             evicted: 0,
+            shared: None,
         }
     }
 
@@ -158,7 +174,8 @@ impl AddressLimiter {
         let now_ns = self.ns(now);
         let place = self.enter(now_ns, address)?;
         let entry = &mut self.entries[place as usize];
-        if self.settings.connections.is_some_and(|most| entry.open >= most) {
+        let open = entry.open.saturating_add(entry.open_elsewhere);
+        if self.settings.connections.is_some_and(|most| open >= most) {
             return Err(Over::Connections);
         }
         if let Some(meter) = self.connects {
@@ -168,6 +185,10 @@ impl AddressLimiter {
             meter.take(&mut entry.connects_ns, now_ns);
         }
         entry.open += 1;
+        if let Some(shared) = &mut self.shared {
+            entry.unreported.0 += 1;
+            shared.note(place, entry);
+        }
         if self.links.holds(place) {
             self.idle.remove(&mut self.links, place);
         }
@@ -179,6 +200,9 @@ impl AddressLimiter {
         let place = address.index();
         let entry = &mut self.entries[place as usize];
         entry.open -= 1;
+        if let Some(shared) = &mut self.shared {
+            shared.note(place, entry);
+        }
         if entry.open == 0 {
             self.idle.push_last(&mut self.links, place);
             if self.is_over() {
@@ -230,13 +254,20 @@ impl AddressLimiter {
             return Err(Over::Requests);
         }
         meter.take(&mut entry.requests_ns, now_ns);
+        if let Some(shared) = &mut self.shared {
+            entry.unreported.1 += 1;
+            shared.note(place, entry);
+        }
         Ok(())
     }
 
     /// Returns the place of this address. It is created if there is none.
     fn enter(&mut self, now_ns: u64, address: IpAddr) -> Result<u32, Over> {
         self.forget(now_ns);
-        let key = self.key(address);
+        self.enter_key(self.key(address))
+    }
+
+    fn enter_key(&mut self, key: u128) -> Result<u32, Over> {
         let stands = self.hash(key);
         let entries = &self.entries;
         if let Some(place) = self.index.find(stands, |it| entries[*it as usize].key == key) {
@@ -247,7 +278,8 @@ impl AddressLimiter {
             self.remove(oldest);
             self.evicted += 1;
         }
-        let entry = Entry { key, open: 0, connects_ns: 0, requests_ns: 0 };
+        let open_elsewhere = self.shared.as_ref().map_or(0, |shared| shared.open_elsewhere(key));
+        let entry = Entry { key, open_elsewhere, ..Entry::default() };
         let place = match self.vacant.pop() {
             Some(place) => {
                 self.entries[place as usize] = entry;
@@ -273,7 +305,7 @@ impl AddressLimiter {
         for _ in 0..FORGOTTEN_AT_ONCE {
             let Some(place) = self.idle.first() else { return };
             let entry = &self.entries[place as usize];
-            if entry.connects_ns.max(entry.requests_ns) > now_ns {
+            if entry.connects_ns.max(entry.requests_ns) > now_ns || entry.is_noted {
                 return;
             }
             self.remove(place);
@@ -294,9 +326,15 @@ impl AddressLimiter {
         u64::try_from(now.saturating_duration_since(self.start).as_nanos()).unwrap_or(u64::MAX)
     }
 
+    /// Returns the key of an address: the bits that count or, if the limits are shared, their hash.
+    fn key(&self, address: IpAddr) -> u128 {
+        let bits = self.bits(address);
+        self.shared.as_ref().map_or(bits, |shared| shared.key(bits))
+    }
+
     /// Returns the bits of an address that count. An IPv4 address is mapped to IPv6; mapped IPv6 addresses count as
     /// IPv4 addresses.
-    fn key(&self, address: IpAddr) -> u128 {
+    fn bits(&self, address: IpAddr) -> u128 {
         match address.to_canonical() {
             IpAddr::V4(address) => {
                 let bits = self.settings.ipv4_bits.min(32);
