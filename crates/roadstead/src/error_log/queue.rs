@@ -1,10 +1,11 @@
 //! Writes the log to standard error without ever blocking or ending the daemon.
 //!
 //! Standard error can be a pipe whose reader is slow or has ended, a full disk, or a terminal that is stopped or gone. A
-//! line is written at once if standard error accepts it without blocking. Otherwise it waits for a thread, which may
-//! block. Lines that do not fit into the queue, or cannot be written, are dropped and counted.
+//! line is written at once if the kernel can do so without waiting (`RWF_NOWAIT`), as for a pipe or a socket with room.
+//! Otherwise it waits for a thread, which may block: always for a terminal, which takes a part of a line and blocks for
+//! the rest. A regular file is always written at once. Lines that do not fit into the queue, or cannot be written, are dropped and counted.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IoSlice, Write};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,12 +13,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gateway::{LogBatch, LogSink, LogSource};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::FileType;
+use rustix::io::{ReadWriteFlags, pwritev2};
 
 /// The maximum number of bytes in lines that wait to be written.
 const BYTES_MAX: usize = 1 << 20;
-/// A pipe that is ready accepts this number of bytes without blocking (PIPE_BUF of Linux).
-const READY_BYTES: usize = 4096;
+/// A pipe accepts this number of bytes as a whole or not at all (PIPE_BUF of Linux).
+const WHOLE_BYTES: usize = 4096;
+/// The current position in a file.
+const HERE: u64 = u64::MAX;
 /// How long the daemon waits at its end for the remaining lines to be written.
 const END_MAX: Duration = Duration::from_secs(1);
 
@@ -48,6 +53,7 @@ struct Shared<W> {
 #[derive(Debug)]
 struct Target<W> {
     out: W,
+    is_file: bool,
     /// Whether the last line was written only in part.
     torn: bool,
 }
@@ -58,7 +64,9 @@ struct Target<W> {
 /// The thread cannot be started.
 pub fn start<W: Write + AsFd + Send + 'static>(out: W) -> io::Result<(LogQueue<W>, LogThread)> {
     let (sink, source) = LogSink::new(BYTES_MAX);
-    let target = Mutex::new(Target { out, torn: false });
+    let is_file = rustix::fs::fstat(&out)
+        .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::RegularFile);
+    let target = Mutex::new(Target { out, is_file, torn: false });
     let shared = Arc::new(Shared { target, waiting: 0.into(), dropped: 0.into() });
     let is_finishing = Arc::new(AtomicBool::new(false));
     let (finish, finished) = channel();
@@ -81,11 +89,7 @@ impl<W: Write + AsFd> Write for LogQueue<W> {
     /// Writes or queues one complete event.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         if !self.write_at_once(event) {
-            self.shared.waiting.fetch_add(1, Ordering::Relaxed);
-            if !self.sink.add(&LogBatch { bytes: event.to_vec(), lines: 1 }) {
-                self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
-                self.shared.dropped.fetch_add(1, Ordering::Relaxed);
-            }
+            self.queue(event);
         }
         Ok(event.len())
     }
@@ -98,15 +102,42 @@ impl<W: Write + AsFd> Write for LogQueue<W> {
 impl<W: Write + AsFd> LogQueue<W> {
     /// Writes an event unless this can block or other events wait. Returns `false` if it must be queued.
     fn write_at_once(&self, event: &[u8]) -> bool {
-        if event.len() > READY_BYTES || self.shared.waiting.load(Ordering::Relaxed) > 0 {
+        let shared = &self.shared;
+        let is_first = shared.waiting.load(Ordering::Relaxed) == 0
+            && shared.dropped.load(Ordering::Relaxed) == 0;
+        if event.len() > WHOLE_BYTES || !is_first {
             return false;
         }
-        let Ok(mut target) = self.shared.target.try_lock() else { return false };
-        if !is_ready(&target.out, Some(&Timespec::default())) {
+        let Ok(mut target) = shared.target.try_lock() else { return false };
+        if target.torn {
             return false;
         }
-        self.shared.write(&mut target, event, 1);
-        true
+        if target.is_file {
+            shared.write(&mut target, event, 1);
+            return true;
+        }
+        let slices = [IoSlice::new(event)];
+        match pwritev2(&target.out, &slices, HERE, ReadWriteFlags::NOWAIT) {
+            Ok(count) if count == event.len() => true,
+            // A socket accepted a part.
+            Ok(count) if count > 0 => {
+                target.torn = !self.queue(&event[count..]);
+                true
+            }
+            // The thread waits, or counts an event that cannot be written.
+            _ => false,
+        }
+    }
+
+    /// Gives bytes to the thread. Returns `false` if they do not fit into the queue; then they are counted as dropped.
+    fn queue(&self, bytes: &[u8]) -> bool {
+        self.shared.waiting.fetch_add(1, Ordering::Relaxed);
+        let fits = self.sink.add(&LogBatch { bytes: bytes.to_vec(), lines: 1 });
+        if !fits {
+            self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
+            self.shared.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        fits
     }
 }
 
@@ -155,17 +186,13 @@ fn write_whole<W: Write + AsFd>(target: &mut Target<W>, mut bytes: &[u8]) -> io:
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                is_ready(&target.out, None);
+                // An error of the descriptor is reported by the next write.
+                let _ = poll(&mut [PollFd::new(&target.out, PollFlags::OUT)], None);
             }
             Err(error) => return Err(error),
         }
     }
     Ok(())
-}
-
-/// Waits until the descriptor accepts bytes without blocking. An error of the descriptor counts as ready.
-fn is_ready(out: &impl AsFd, limit: Option<&Timespec>) -> bool {
-    poll(&mut [PollFd::new(out, PollFlags::OUT)], limit).is_ok_and(|count| count > 0)
 }
 
 fn write_all<W: Write + AsFd>(
@@ -192,6 +219,9 @@ fn write_all<W: Write + AsFd>(
 mod tests {
     use std::fs::File;
     use std::io::Read;
+
+    use rustix::fs::OFlags;
+    use rustix::pty::{OpenptFlags, openpt, ptsname, unlockpt};
 
     use super::*;
 
@@ -257,7 +287,7 @@ mod tests {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let (mut queue, thread) = start(full).unwrap();
         assert_eq!(queue.write(b"a\n").unwrap(), 2);
-        queue.write_all(&vec![b'x'; 2 * READY_BYTES]).unwrap();
+        queue.write_all(&vec![b'x'; 2 * WHOLE_BYTES]).unwrap();
         until_written(&queue);
         drop(thread);
         assert_eq!(queue.shared.dropped.load(Ordering::Relaxed), 2);
@@ -265,7 +295,62 @@ mod tests {
         drop(reader);
         let (mut queue, _thread) = start(writer).unwrap();
         queue.write_all(b"a\nb\n").unwrap();
+        until_written(&queue);
         assert_eq!(queue.shared.dropped.load(Ordering::Relaxed), 1);
+    }
+
+    /// A terminal whose reader does not read takes a part of a line and blocks.
+    #[test]
+    fn a_terminal_delays_nobody() {
+        use std::os::unix::fs::OpenOptionsExt;
+        for is_nonblocking in [false, true] {
+            let owner = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+            unlockpt(&owner).unwrap();
+            let name = ptsname(&owner, Vec::new()).unwrap().into_string().unwrap();
+            let mut options = File::options();
+            options.write(true).custom_flags(OFlags::NOCTTY.bits().cast_signed());
+            let terminal = options.open(name).unwrap();
+            rustix::io::ioctl_fionbio(&terminal, is_nonblocking).unwrap();
+            let (mut queue, thread) = start(terminal).unwrap();
+            let written: String = (0..300).map(line).collect();
+            for number in 0..300 {
+                queue.write_all(line(number).as_bytes()).unwrap();
+            }
+            assert!(queue.shared.waiting.load(Ordering::Relaxed) > 0);
+            let read = std::thread::spawn(move || {
+                let (mut text, mut owner) = (Vec::new(), File::from(owner));
+                let mut room = [0; 4096];
+                while !text.ends_with(b"last\r\n") {
+                    let count = owner.read(&mut room).unwrap();
+                    text.extend_from_slice(&room[..count]);
+                }
+                String::from_utf8(text).unwrap()
+            });
+            until_written(&queue);
+            queue.write_all(b"last\n").unwrap();
+            thread.finish();
+            let text = read.join().unwrap().replace("\r\n", "\n");
+            assert!(text == written + "last\n", "all lines, in their order");
+        }
+    }
+
+    /// A stream accepts a part of a line, and the rest follows it.
+    #[test]
+    fn a_socket_that_accepts_a_part_of_a_line_gets_the_rest() {
+        let (mut reader, writer) = std::os::unix::net::UnixStream::pair().unwrap();
+        let (mut queue, thread) = start(File::from(std::os::fd::OwnedFd::from(writer))).unwrap();
+        let written: String = (0..900).map(line).collect();
+        for number in 0..900 {
+            queue.write_all(line(number).as_bytes()).unwrap();
+        }
+        drop(queue);
+        let read = std::thread::spawn(move || {
+            let mut text = String::new();
+            reader.read_to_string(&mut text).unwrap();
+            text
+        });
+        thread.finish();
+        assert!(read.join().unwrap() == written, "all lines, in their order");
     }
 
     #[test]
