@@ -8,6 +8,7 @@
 //! 1. it is in the session of a running program → it belongs to that program and is kept;
 //! 2. it is in the session of a program that has just ended → killed;
 //! 3. its environment contains the mark of a start by this supervisor → kept while that program runs, otherwise killed;
+//!    but a mark is forged, and is ignored, if that program started later, or is one that rule 4 excludes by its user;
 //! 4. otherwise (it cleared its environment, or is in the middle of execve) → kept while a program runs that started no
 //!    later than it and can have started it, otherwise killed. A program with a user of its own and without the right to
 //!    gain others (`no_new_privs`) starts no process of another user.
@@ -164,9 +165,23 @@ fn is_stray(
     programs: &HashMap<i32, Program>,
     users: impl Fn(i32) -> Option<Vec<u32>>,
 ) -> bool {
+    let of_orphan = users(pid).unwrap_or_default();
+    // As root, or while its users are not known, a program can be the origin of any process.
+    let is_other = |users: Vec<u32>| !users.iter().any(|it| *it == 0 || of_orphan.contains(it));
     let started = match &orphan.facts {
-        Some(Facts { mark: Some(mark), .. }) => {
-            return !programs.values().any(|program| program.mark == *mark);
+        Some(Facts { mark: Some(mark), started }) => {
+            let Some((&program, marked)) = programs.iter().find(|(_, it)| it.mark == *mark) else {
+                return true;
+            };
+            // A process can write any mark. It is not believed if this program cannot be the origin.
+            let is_forged = marked.started > *started
+                || marked.keeps_user
+                    && !of_orphan.is_empty()
+                    && users(program).is_some_and(is_other);
+            if !is_forged {
+                return false;
+            }
+            *started
         }
         Some(facts) => facts.started,
         None if orphan.blocked > 0 => orphan.seen,
@@ -176,9 +191,6 @@ fn is_stray(
     if older().any(|(_, program)| !program.keeps_user) {
         return false;
     }
-    let of_orphan = users(pid).unwrap_or_default();
-    // As root, or while its users are not known, a program can be the origin of any process.
-    let is_other = |users: Vec<u32>| !users.iter().any(|it| *it == 0 || of_orphan.contains(it));
     !of_orphan.is_empty() && older().all(|(&program, _)| users(program).is_some_and(is_other))
         || older().next().is_none()
 }
@@ -237,6 +249,26 @@ mod tests {
         assert!(!of(&programs, &[7, 8], Some(8)), "one of its users");
         assert!(!of(&programs, &[7], Some(0)) && !of(&programs, &[7], None));
         assert!(!of(&programs, &[], Some(8)), "its users are not known");
+    }
+
+    #[test]
+    fn a_forged_mark_does_not_keep_an_orphan() {
+        let mut programs = HashMap::from([(11, program("7.1", 20)), (12, program("7.2", 40))]);
+        programs.values_mut().for_each(|program| program.keeps_user = true);
+        let of = |programs: &_, started, mark| {
+            is_stray(10, &orphan(Some((started, Some(mark))), 0), programs, |pid| match pid {
+                10 => Some(vec![7]),
+                11 => Some(vec![7]),
+                _ => Some(vec![8]),
+            })
+        };
+        assert!(!of(&programs, 45, "7.1"), "its own program");
+        assert!(!of(&programs, 45, "7.2"), "the program of its user can be the origin");
+        assert!(of(&programs, 15, "7.1"), "a program that started later, and no other is older");
+        programs.remove(&11);
+        assert!(of(&programs, 45, "7.2"), "a program of another user");
+        programs.get_mut(&12).unwrap().keeps_user = false;
+        assert!(!of(&programs, 45, "7.2"), "it may have changed its user");
     }
 
     #[test]

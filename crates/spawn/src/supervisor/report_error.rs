@@ -1,8 +1,26 @@
 //! Error messages of the supervisor.
 
-use std::io::{self, Write};
+use std::io::{IoSlice, stderr};
 
-/// Writes a message to standard error. This is the standard error of the daemon and may be closed.
+use rustix::fs::{Mode, OFlags};
+use rustix::io::{Errno, ReadWriteFlags, pwritev2, write};
+
+/// The current position in the file.
+const HERE: u64 = u64::MAX;
+
+/// Writes a message to standard error, which is that of the daemon. If it does not accept the message at once, the
+/// message is dropped: while the supervisor waits, no program is started or ended.
 pub(super) fn report_error(what: &str) {
-    let _ = writeln!(io::stderr(), "roadstead supervisor: {what}");
+    let text = format!("roadstead supervisor: {what}\n");
+    let bytes = text.as_bytes();
+    match pwritev2(stderr(), &[IoSlice::new(bytes)], HERE, ReadWriteFlags::NOWAIT) {
+        // A terminal. It is opened again, because the mode of standard error also applies to other processes.
+        Err(Errno::OPNOTSUPP) => {
+            let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+            if let Ok(terminal) = rustix::fs::open("/proc/self/fd/2", flags, Mode::empty()) {
+                let _ = write(terminal, bytes);
+            }
+        }
+        _ => {}
+    }
 }
