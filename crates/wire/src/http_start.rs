@@ -4,10 +4,13 @@
 //! listener for another protocol would treat each line of such a request, or each frame in it, as a request. With
 //! `https`, the page determines fewer of the bytes, but not none: for example, its server has issued the session
 //! ticket.
+//!
+//! The page also determines the method: after DNS rebinding, which makes it a page of the listener's own address, any
+//! token (RFC 9110) of any length.
 
-use crate::framing::Framing;
+use crate::framing::{Framing, Width};
 
-/// The methods that browsers send, and the beginning of the HTTP/2 preface.
+/// The usual methods, and the beginning of the HTTP/2 preface.
 const METHODS: [&[u8]; 10] = [
     b"GET ",
     b"HEAD ",
@@ -45,8 +48,10 @@ pub enum Start {
 /// Examines the first bytes of a connection until the protocol is known. No byte is searched twice.
 #[derive(Debug)]
 pub struct HttpStart {
-    /// Whether the method alone decides. With a length prefix, the bytes after the method may belong to the next frame.
-    by_method: bool,
+    /// The length prefix of the frames, if they have one.
+    prefix: Option<Width>,
+    /// The number of bytes of the method with the blank after it; 0: it is not complete.
+    method: usize,
     /// The number of bytes that are a method and a part of its target.
     looked: usize,
 }
@@ -55,16 +60,16 @@ impl HttpStart {
     /// Creates a detector. `None` for a framing whose frames may have any content, including HTTP.
     #[must_use]
     pub const fn new(framing: Framing) -> Option<Self> {
-        let by_method = match framing {
-            Framing::Len(_) => true,
+        let prefix = match framing {
+            Framing::Len(width) => Some(width),
             Framing::Lines
             | Framing::Nul
             | Framing::Netstring
             | Framing::ContentLength
-            | Framing::JsonRpc => false,
+            | Framing::JsonRpc => None,
             Framing::Raw | Framing::Oneshot => return None,
         };
-        Some(Self { by_method, looked: 0 })
+        Some(Self { prefix, method: 0, looked: 0 })
     }
 
     /// Examines the bytes. `bytes` are all bytes received so far, beginning with those of earlier calls.
@@ -72,16 +77,29 @@ impl HttpStart {
         if bytes.first() == Some(&HANDSHAKE) {
             return self.look_for_tls(bytes);
         }
-        let Some(method) = METHODS.iter().find(|method| bytes.starts_with(method)) else {
-            let is_part = METHODS.iter().any(|method| method.starts_with(bytes));
-            return if is_part { Start::Undecided } else { Start::Other };
-        };
-        if self.by_method {
-            return Start::Http;
+        let start = self.look_for_http(bytes);
+        // With a length prefix, the bytes may also be a frame, whose client waits for the reply.
+        let is_frame = || self.prefix.is_some_and(|width| has_frame(width, bytes));
+        if start == Start::Undecided && is_frame() { Start::Other } else { start }
+    }
+
+    fn look_for_http(&mut self, bytes: &[u8]) -> Start {
+        if self.method == 0 {
+            let rest = &bytes[self.looked..];
+            self.looked += rest.iter().take_while(|byte| is_of_token(**byte)).count();
+            match bytes.get(self.looked) {
+                None => return Start::Undecided,
+                Some(b' ') if self.looked > 0 => self.looked += 1,
+                Some(_) => return Start::Other,
+            }
+            self.method = self.looked;
+            // The bytes after the method may belong to the next frame.
+            if self.prefix.is_some() && METHODS.contains(&&bytes[..self.method]) {
+                return Start::Http;
+            }
         }
-        let from = self.looked.max(method.len());
-        let target = bytes[from..].iter().take_while(|byte| is_of_target(**byte)).count();
-        self.looked = from + target;
+        let target = bytes[self.looked..].iter().take_while(|byte| is_of_target(**byte)).count();
+        self.looked += target;
         let rest = &bytes[self.looked..];
         if rest.starts_with(VERSION) {
             Start::Http
@@ -91,23 +109,58 @@ impl HttpStart {
             Start::Other
         }
     }
+
+    /// Whether the bytes so far begin with one of the usual methods.
+    #[must_use]
+    pub fn has_usual_method(&self, bytes: &[u8]) -> bool {
+        METHODS.iter().any(|method| bytes.starts_with(method))
+    }
 }
 
 impl HttpStart {
     /// No text begins with two control characters, so two bytes are enough. If the bytes may be a length, six bytes are
     /// examined, which is less than a frame of that length.
     const fn look_for_tls(&self, bytes: &[u8]) -> Start {
-        let enough = if self.by_method { CLIENT_HELLO_AT + 1 } else { 2 };
+        let enough = if self.prefix.is_some() { CLIENT_HELLO_AT + 1 } else { 2 };
         if bytes.len() > 1 && bytes[1] != MAJOR {
             Start::Other
         } else if bytes.len() < enough {
             Start::Undecided
-        } else if self.by_method && bytes[CLIENT_HELLO_AT] != CLIENT_HELLO {
+        } else if self.prefix.is_some() && bytes[CLIENT_HELLO_AT] != CLIENT_HELLO {
             Start::Other
         } else {
             Start::Tls
         }
     }
+}
+
+/// Whether the bytes begin with a complete frame.
+fn has_frame(width: Width, bytes: &[u8]) -> bool {
+    let Some((prefix, body)) = bytes.split_at_checked(width.bytes()) else { return false };
+    let length = prefix.iter().fold(0, |sum: usize, byte| sum << 8 | usize::from(*byte));
+    body.len() >= length
+}
+
+/// `tchar` of RFC 9110.
+const fn is_of_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(
+            byte,
+            b'!' | b'#'
+                | b'$'
+                | b'%'
+                | b'&'
+                | b'\''
+                | b'*'
+                | b'+'
+                | b'-'
+                | b'.'
+                | b'^'
+                | b'_'
+                | b'`'
+                | b'|'
+                | b'~'
+        )
 }
 
 const fn is_of_target(byte: u8) -> bool {
@@ -141,13 +194,15 @@ mod tests {
 
     #[test]
     fn requests_are_recognised_at_once_and_byte_by_byte() {
-        let requests: [&[u8]; 6] = [
+        let requests: [&[u8]; 8] = [
             b"POST / HTTP/1.1\r\nHost: x\r\n\r\nbody\n",
             b"GET http://127.0.0.1:7000/?q=a%20b HTTP/1.0\n",
             b"OPTIONS * HTTP/1.1\r\n",
             b"CONNECT 127.0.0.1:7000 HTTP/1.1\r\n",
             b"DELETE /\xc3\xa4 HTTP/1.1\r\n",
             b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+            b"patch / HTTP/1.1\r\n",
+            b"PROPFIND-1.a_b|c / HTTP/1.1\r\n",
         ];
         for framing in Framing::ALL.iter().copied() {
             if HttpStart::new(framing).is_none() {
@@ -171,8 +226,10 @@ mod tests {
             "GET key\n",
             "GET a b HTTP/1.1\n",
             "PUT x HTTP\n",
-            "GETx / HTTP/1.1\n",
-            "get / HTTP/1.1\n",
+            "GET\t/ HTTP/1.1\n",
+            " GET / HTTP/1.1\n",
+            "(GET) / HTTP/1.1\n",
+            "{\"a\": / HTTP/1.1\n",
             "hello\n",
             "\n",
             "SELECT * FROM t\n",
@@ -186,7 +243,11 @@ mod tests {
         for (framing, bytes) in LENGTHS.iter().zip([&b"\x05hello"[..], b"\0\x05", b"\0\0\0\x05"]) {
             assert_eq!(one_by_one(*framing, bytes), (Start::Other, 1));
         }
-        assert_eq!(at_once(LENGTHS[0], b"Gello"), Start::Other);
+        // A frame of 33 letters, and one of 33 with a blank.
+        for body in ["x".repeat(33), format!("x {}", "y".repeat(31))] {
+            let frame = format!("!{body}");
+            assert_eq!(one_by_one(LENGTHS[0], frame.as_bytes()), (Start::Other, 34));
+        }
     }
 
     #[test]
@@ -206,7 +267,8 @@ mod tests {
     #[test]
     fn no_frame_is_complete_while_it_is_undecided() {
         for framing in [Framing::Lines, Framing::JsonRpc, Framing::Nul].iter().chain(&LENGTHS) {
-            for method in METHODS {
+            let long = format!("{} ", "M".repeat(300));
+            for method in METHODS.into_iter().chain([&b"FOO "[..], b"! ", long.as_bytes()]) {
                 let bytes = [method, b"/path HTTP/1.1\r\n"].concat();
                 for end in 1..bytes.len() {
                     if at_once(*framing, &bytes[..end]) == Start::Undecided {

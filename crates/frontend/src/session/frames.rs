@@ -67,6 +67,8 @@ struct Frames {
     decoder: Decoder,
     /// Looks at the first bytes, until it is certain that they are neither HTTP nor TLS.
     start: Option<HttpStart>,
+    /// The last frame was a first line that was too long, and may have been the beginning of an HTTP request.
+    follows_long_line: bool,
     /// It is closed, for it speaks something else.
     is_wrong_protocol: bool,
     input: Input,
@@ -142,6 +144,7 @@ impl Frames {
             reply_queue: ReplyQueue::new(in_order, rows),
             rows,
             start: HttpStart::new(config.framing),
+            follows_long_line: false,
             is_wrong_protocol: false,
             broken: false,
             id,
@@ -239,7 +242,7 @@ impl Frames {
     ) {
         let is_too_long =
             matches!(piece, Piece::TooLong { .. } | Piece::Broken(wire::Fault::TooLong));
-        if is_too_long && self.refuses_long_http(transport, cx) {
+        if is_too_long && self.refuses_long_http(transport, bytes, cx) {
             return;
         }
         match piece {
@@ -273,6 +276,9 @@ impl Frames {
         cx: &mut SessionContext<'_>,
     ) {
         let frame = &bytes[range];
+        if self.follows_long_line && self.refuses_host(transport, frame, cx) {
+            return;
+        }
         let name = if self.config.framing.is_json() {
             match jsonrpc::scan(frame) {
                 Ok(message) => match self.name(frame, &message, cx) {

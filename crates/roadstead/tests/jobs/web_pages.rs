@@ -88,6 +88,37 @@ fn a_request_line_longer_than_a_frame_hides_nothing() {
     }
 }
 
+/// After DNS rebinding, a page sends any word as a method.
+#[test]
+fn an_unusual_method_is_http_too() {
+    for protocol in ["lines", "nul"] {
+        let folder = folder();
+        let daemon = serve(folder.path(), protocol, &["cat"], "");
+        let long = "M".repeat(3000);
+        for method in ["FOO", "patch", "QUERY", "a.b-c_d", &long] {
+            let request = format!("{method} / HTTP/1.1\r\nHost: x\r\n\r\nbody\n\0body\0");
+            for by_byte in [false, true] {
+                let reply = is_refused(&daemon, request.as_bytes(), by_byte);
+                assert!(reply.contains("does not speak HTTP"), "{protocol}: {reply}");
+            }
+        }
+        assert_eq!(daemon.metric(ENDS, &["\"answered\""]), 0, "{protocol}");
+    }
+}
+
+#[test]
+fn a_method_longer_than_a_frame_hides_nothing_and_a_long_line_is_only_skipped() {
+    let folder = folder();
+    let daemon = serve(folder.path(), "lines\"\nframe_max = \"1KiB", &["cat"], "");
+    let long = "M".repeat(3000);
+    let request = format!("{long} / HTTP/1.1\r\nHost: x\r\n\r\nbody\n");
+    let reply = is_refused(&daemon, request.as_bytes(), false);
+    assert!(reply.contains("does not speak HTTP") && !reply.contains("body"), "{reply}");
+    assert_eq!(daemon.metric(ENDS, &["\"answered\""]), 0);
+    let reply = is_refused(&daemon, format!("{long}\nbody\nhost: x\n").as_bytes(), false);
+    assert!(reply.starts_with("!toolong") && reply.contains("\nbody\nhost: x\n"), "{reply}");
+}
+
 #[test]
 fn a_first_line_that_only_begins_as_a_request_is_answered_at_once() {
     let folder = folder();

@@ -1,7 +1,7 @@
 //! A client of another protocol is refused once, and closed before one of its frames becomes a request.
 
 use exchange::{Cause, Outcome, Phase};
-use wire::{Start, jsonrpc};
+use wire::{Framing, Start, jsonrpc};
 
 use super::{Frames, Input};
 use crate::context::SessionContext;
@@ -37,17 +37,38 @@ impl Frames {
         }
     }
 
-    /// The first frame is too long, and begins as an HTTP request whose version did not come yet.
+    /// The first frame is too long, and may be the beginning of an HTTP request whose version did not come yet. True if
+    /// it is refused as one. A line with an unusual method is skipped; then the next line decides.
     pub(super) fn refuses_long_http(
         &mut self,
         transport: &Transport,
+        bytes: &[u8],
         cx: &mut SessionContext<'_>,
     ) -> bool {
-        let is_http = self.start.is_some();
-        if is_http {
+        let Some(start) = self.start.take() else { return false };
+        if self.config.framing == Framing::Lines && !start.has_usual_method(bytes) {
+            self.follows_long_line = true;
+            return false;
+        }
+        self.refuse_start(transport, IS_HTTP, cx);
+        true
+    }
+
+    /// The frame after a first line that was too long. True if it is the first header field of browsers, which is refused.
+    pub(super) fn refuses_host(
+        &mut self,
+        transport: &Transport,
+        frame: &[u8],
+        cx: &mut SessionContext<'_>,
+    ) -> bool {
+        const HOST: &[u8] = b"host:";
+        let follows = std::mem::take(&mut self.follows_long_line);
+        let is_host =
+            follows && frame.get(..HOST.len()).is_some_and(|it| it.eq_ignore_ascii_case(HOST));
+        if is_host {
             self.refuse_start(transport, IS_HTTP, cx);
         }
-        is_http
+        is_host
     }
 
     fn refuse_start(&mut self, transport: &Transport, why: &str, cx: &mut SessionContext<'_>) {
