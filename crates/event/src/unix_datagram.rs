@@ -9,7 +9,9 @@ use std::io::{IoSliceMut, Write};
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags, makedev, statx,
+};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvFlags, SendFlags, SocketAddrUnix};
 
@@ -67,10 +69,9 @@ pub(crate) fn send_to_owner(
 ) -> rustix::io::Result<usize> {
     let path = to.path_bytes().ok_or(Errno::DESTADDRREQ)?;
     let (file, found) = open_file(path)?;
-    let is_socket = FileType::from_raw_mode(found.st_mode).is_socket();
     // A reply to this socket would be the next request.
     let is_own = kind == DatagramKind::Unix { file: Some(id(&found)) };
-    if !is_socket || found.st_uid != owner || is_own {
+    if !is_socket(&found) || found.stx_uid != owner || is_own {
         return Err(Errno::ACCESS);
     }
     // On the stack: no reply allocates.
@@ -88,21 +89,37 @@ pub(crate) fn send_to_owner(
 pub(crate) fn own_file(fd: &Fd) -> Option<FileId> {
     let own = SocketAddrUnix::try_from(rustix::net::getsockname(fd).ok()?).ok()?;
     let (_file, found) = open_file(own.path_bytes()?).ok()?;
-    FileType::from_raw_mode(found.st_mode).is_socket().then(|| id(&found))
+    is_socket(&found).then(|| id(&found))
 }
 
-/// Opens the file at a path without following a link at its end. `/proc/PID/root` leads into the file systems of that
-/// process, where a lookup may take for ever.
-fn open_file(path: &[u8]) -> rustix::io::Result<(OwnedFd, Stat)> {
+/// Opens the file at a path without following a link at its end, and without waiting. A lookup in a file system that
+/// another user serves (FUSE), or whose server is away, can take for ever. Therefore only names that the kernel has in its
+/// cache are looked up: those of a socket and its directories are there as long as the socket is open. `/proc/PID/root`
+/// leads into the file systems of that process, where a lookup may wait.
+fn open_file(path: &[u8]) -> rustix::io::Result<(OwnedFd, Statx)> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let how = ResolveFlags::NO_MAGICLINKS;
-    let file = rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), how)?;
-    let found = rustix::fs::fstat(&file)?;
-    Ok((file, found))
+    let open = |how| rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), how);
+    let file = match open(ResolveFlags::NO_MAGICLINKS | ResolveFlags::CACHED) {
+        // Linux before 5.12.
+        Err(Errno::INVAL) => open(ResolveFlags::NO_MAGICLINKS),
+        Err(Errno::AGAIN) => Err(Errno::ACCESS),
+        result => result,
+    }?;
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let found = statx(&file, "", flags, StatxFlags::BASIC_STATS | StatxFlags::MNT_ID)?;
+    // The user who serves it need not answer when the datagram is sent.
+    match paths::is_trusted_mount(found.stx_mnt_id) {
+        Ok(true) => Ok((file, found)),
+        _ => Err(Errno::ACCESS),
+    }
 }
 
-const fn id(file: &Stat) -> FileId {
-    FileId { device: file.st_dev, inode: file.st_ino }
+fn is_socket(file: &Statx) -> bool {
+    FileType::from_raw_mode(file.stx_mode.into()).is_socket()
+}
+
+fn id(file: &Statx) -> FileId {
+    FileId { device: makedev(file.stx_dev_major, file.stx_dev_minor), inode: file.stx_ino }
 }
 
 #[cfg(test)]
@@ -116,7 +133,8 @@ mod tests {
         let address = crate::Address::Unix(path.clone());
         let (fd, _) = crate::bind_datagrams(&address).unwrap();
         let found = rustix::fs::stat(&path).unwrap();
-        assert_eq!(own_file(&fd), Some(id(&found)));
+        let id = FileId { device: found.st_dev, inode: found.st_ino };
+        assert_eq!(own_file(&fd), Some(id));
         // The path of the socket leads through a magic link afterwards.
         let (kept, root) = (folder.path().join("kept"), path.strip_prefix("/").unwrap());
         std::fs::rename(&path, &kept).unwrap();

@@ -15,6 +15,7 @@ mod read;
 mod socket;
 mod walk;
 
+pub use mounts::is_trusted as is_trusted_mount;
 pub use ownership::{check_author, check_mode, is_public};
 pub use protected::{open_given, protected, protected_directory, read_protected};
 pub use read::{READ_BYTES_MAX, read};

@@ -24,7 +24,7 @@ struct Mounts {
 ///
 /// # Errors
 /// The list of mounts cannot be read.
-pub(crate) fn is_trusted(mount: u64) -> io::Result<bool> {
+pub fn is_trusted(mount: u64) -> io::Result<bool> {
     MOUNTS.with_borrow_mut(|mounts| match mounts.refresh() {
         Ok(()) => Ok(mounts.trusted.binary_search(&mount).is_ok()),
         // Without `/proc`, nothing is known about any mount.

@@ -3,7 +3,7 @@
 //!
 //! A symbolic link is followed only where no other user can have created it, as in [`walk`](crate::walk()). Another
 //! user can also move a socket or a directory of somebody else into the path. Therefore the owner of the socket must
-//! fit: see [`SocketFile::open`].
+//! fit, and in some directories the path that it was bound to: see [`SocketFile::open`].
 //!
 //! No step waits for another user: a file system that another user serves is not entered, neither at its mount nor
 //! through `/proc/PID/root`.
@@ -21,7 +21,7 @@ use rustix::fs::{
     statx,
 };
 use rustix::io::Errno;
-use rustix::net::SocketAddrUnix;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 
 use crate::mounts;
 use crate::walk::{LINKS_MAX, is_proc, is_read_only};
@@ -36,6 +36,8 @@ pub struct SocketFile<'path> {
     file: OwnedFd,
     /// The path, if no other user can change it.
     protected: Option<&'path Path>,
+    /// The path to which the socket must have been bound, because another user may have moved it.
+    bound_to: Option<&'path Path>,
 }
 
 impl<'path> SocketFile<'path> {
@@ -45,7 +47,9 @@ impl<'path> SocketFile<'path> {
     /// directory on the path, or a file in a directory with the sticky bit, the socket must belong to that user. In a
     /// directory that others can write to and that has no sticky bit, root accepts no socket of root. In all
     /// directories that others can write to, a socket of root or of the user of this process must have no other hard
-    /// link. A user who is not root may share directories with groups.
+    /// link. In a directory with the sticky bit, or below it, the socket must have been bound to this path, which
+    /// [`connect`](Self::connect) checks: nobody can move it away, but somebody may have moved it in. A user who is not
+    /// root may share directories with groups.
     ///
     /// A path like `/proc/self/fd/3/name` leads to a socket in a directory that this process holds, and trusts.
     ///
@@ -63,7 +67,7 @@ impl<'path> SocketFile<'path> {
             let file = openat2(&directory, name, FLAGS, Mode::empty(), resolve)?;
             let found = stat(&file)?;
             return match kind(&found) {
-                FileType::Socket => Ok(Self { file, protected: None }),
+                FileType::Socket => Ok(Self { file, protected: None, bound_to: None }),
                 FileType::Symlink => Err(Errno::LOOP.into()),
                 _ => Err(Errno::CONNREFUSED.into()),
             };
@@ -71,13 +75,15 @@ impl<'path> SocketFile<'path> {
         let mut walk = Walk::new();
         let file = walk.socket(path)?;
         let protected = (walk.author == Author::Nobody).then_some(path);
-        Ok(Self { file, protected })
+        let bound_to = walk.is_moved_in.then_some(path);
+        Ok(Self { file, protected, bound_to })
     }
 
     /// Connects `socket` to the socket.
     ///
     /// # Errors
-    /// Those of connect(2).
+    /// Those of connect(2). `EACCES` if the socket was bound to another path and may have been moved. Then it has received
+    /// a connection without data.
     pub fn connect(&self, socket: impl AsFd) -> rustix::io::Result<()> {
         let mut name = Name::default();
         write!(name, "/proc/self/fd/{}", self.file.as_raw_fd()).map_err(|_| Errno::NAMETOOLONG)?;
@@ -88,7 +94,50 @@ impl<'path> SocketFile<'path> {
                 rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)
             }
             _ => result,
+        }?;
+        match self.bound_to {
+            Some(path) => self.check_name(&socket, path),
+            None => Ok(()),
         }
+    }
+
+    /// Finds out whether [`connect`](Self::connect) will refuse the socket because it may have been moved. Connects to it
+    /// for this, if it was opened in a directory into which other users can move files.
+    ///
+    /// # Errors
+    /// [`PermissionDenied`](io::ErrorKind::PermissionDenied), with the reason. No error if the socket cannot be reached.
+    pub fn examine(&self) -> io::Result<()> {
+        if self.bound_to.is_none() {
+            return Ok(());
+        }
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        if self.connect(&socket) != Err(Errno::ACCESS) {
+            return Ok(());
+        }
+        let peer = rustix::net::getpeername(&socket).ok().flatten();
+        let Some(peer) = peer.and_then(|peer| SocketAddrUnix::try_from(peer).ok()) else {
+            return Ok(());
+        };
+        let bound = String::from_utf8_lossy(peer.path_bytes().unwrap_or_default()).into_owned();
+        denied(format!(
+            "it was bound to `{bound}`, and other users can move files to its path: bind it to its absolute path"
+        ))
+    }
+
+    /// Checks that the peer was bound to this path: as it is given, or without links.
+    fn check_name(&self, socket: impl AsFd, path: &Path) -> rustix::io::Result<()> {
+        let peer =
+            SocketAddrUnix::try_from(rustix::net::getpeername(socket)?.ok_or(Errno::ACCESS)?)?;
+        let bound = peer.path_bytes().unwrap_or_default();
+        let is_given = path.is_absolute() && path.as_os_str().as_bytes() == bound;
+        let is_real = || {
+            let mut name = Name::default();
+            write!(name, "/proc/self/fd/{}", self.file.as_raw_fd())
+                .map_err(|_| Errno::NAMETOOLONG)?;
+            rustix::fs::readlink(name.bytes(), Vec::new()).map(|real| real.to_bytes() == bound)
+        };
+        if is_given || is_real()? { Ok(()) } else { Err(Errno::ACCESS) }
     }
 }
 
@@ -152,6 +201,8 @@ struct Walk {
     /// The mode bits of a directory that let other users write to it.
     others: u16,
     author: Author,
+    /// A part of the path is in a directory into which other users can move files.
+    is_moved_in: bool,
     links: usize,
 }
 
@@ -160,7 +211,14 @@ impl Walk {
         let user = rustix::process::geteuid();
         let others = if user.is_root() { 0o022 } else { 0o002 };
         let ours = [0, user.as_raw()];
-        Self { ours, is_root: user.is_root(), others, author: Author::Nobody, links: 0 }
+        Self {
+            ours,
+            is_root: user.is_root(),
+            others,
+            author: Author::Nobody,
+            is_moved_in: false,
+            links: 0,
+        }
     }
 
     fn socket(&mut self, path: &Path) -> io::Result<OwnedFd> {
@@ -213,8 +271,11 @@ impl Walk {
                 if self.author == Author::Nobody {
                     self.author = Author::Anybody;
                 }
-            } else if !self.ours.contains(&found.stx_uid) {
-                self.author = self.author.and(found.stx_uid);
+            } else {
+                self.is_moved_in = true;
+                if !self.ours.contains(&found.stx_uid) {
+                    self.author = self.author.and(found.stx_uid);
+                }
             }
         }
         Ok(())
@@ -307,8 +368,6 @@ mod tests {
     use std::fs::{Permissions, create_dir, hard_link, remove_file, rename, set_permissions};
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
     use std::os::unix::net::UnixListener;
-
-    use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
     use super::*;
 
@@ -424,11 +483,38 @@ mod tests {
         let (own, path) = (folder.path().join("own"), shared.join("s"));
         let _socket = UnixListener::bind(&own).expect("a socket");
         hard_link(&own, &path).expect("a link");
-        reach(&path).expect("no other user can have created it");
         set_mode(&shared, 0o1777);
         assert!(error(&path).contains("has another hard link"));
         remove_file(&own).expect("a file");
-        reach(&path).expect("it has one name");
+        assert_eq!(error(&path), "Permission denied (os error 13)");
+        let reason = SocketFile::open(&path).expect("one name").examine().expect_err("moved");
+        assert!(reason.to_string().contains("/own`, and other users can move files"), "{reason}");
+    }
+
+    #[test]
+    fn a_socket_that_was_moved_into_a_shared_directory_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let real = folder.path().canonicalize().expect("a path");
+        let (shared, private) = (real.join("shared"), real.join("private"));
+        create_dir(&shared).expect("a folder");
+        create_dir(&private).expect("a folder");
+        set_mode(&shared, 0o1777);
+        let path = shared.join("s");
+        let _socket = UnixListener::bind(private.join("s")).expect("a socket");
+        rename(private.join("s"), &path).expect("it is moved");
+        assert_eq!(error(&path), "Permission denied (os error 13)");
+        // The same with the directory.
+        let _socket = UnixListener::bind(private.join("s")).expect("a socket");
+        rename(&private, shared.join("private")).expect("it is moved");
+        let path = shared.join("private/s");
+        assert_eq!(error(&path), "Permission denied (os error 13)");
+        remove_file(&path).expect("a file");
+        let _socket = UnixListener::bind(&path).expect("a socket");
+        reach(&path).expect("it was bound here");
+        SocketFile::open(&path).expect("a socket").examine().expect("it was bound here");
+        // Through a link, and through a path with other spellings.
+        symlink(&shared, real.join("link")).expect("a link");
+        reach(&real.join("link/private/./s")).expect("it is the same path");
     }
 
     #[test]

@@ -13,7 +13,8 @@ pub fn refused(configuration: &Configuration) -> Vec<Remark> {
         let servers = pool.servers().map(|servers| servers.servers.as_slice()).unwrap_or_default();
         for (index, server) in servers.iter().enumerate() {
             let Address::Unix(path) = &server.address else { continue };
-            let Err(error) = paths::SocketFile::open(path) else { continue };
+            let examined = paths::SocketFile::open(path).and_then(|file| file.examine());
+            let Err(error) = examined else { continue };
             // An error of the system has a number.
             if error.kind() == ErrorKind::PermissionDenied && error.raw_os_error().is_none() {
                 let index = index.to_string();
