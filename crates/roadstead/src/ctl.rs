@@ -21,6 +21,8 @@ pub struct CtlArgs {
 /// The commands of `ctl`.
 #[derive(Debug, Subcommand)]
 enum CtlCommand {
+    /// Show the state of listeners, pools and workers, as JSON.
+    Status,
     /// Switch the fallback of a pool on or off.
     Fallback {
         /// The name of the pool.
@@ -119,6 +121,7 @@ fn call(command: &CtlCommand) -> (&'static str, String, &str) {
         format!("/pools/{}/workers/{}/{verb}", escaped(pool), escaped(worker))
     };
     match command {
+        CtlCommand::Status => ("GET", "/status".to_owned(), ""),
         CtlCommand::Fallback { pool, state } => {
             ("POST", format!("/pools/{}/fallback", escaped(pool)), state)
         }
