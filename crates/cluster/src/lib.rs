@@ -12,6 +12,20 @@
 //!                           └─────────┘ ◀───Event─── └────────┘
 //! ```
 //!
+//! ```
+//! use cluster::{Command, Event, Key, Origin, Replica, Secret, Settings, Target};
+//!
+//! let secret = Secret::from_text(b"the same on all machines");
+//! let mut replica = Replica::new(Settings::default(), secret, Origin(1), 7);
+//! // Without a server, the table works for this daemon alone.
+//! let client = Key::new(secret, b"a cookie");
+//! replica.bind(0, &client, Target(10));
+//! assert_eq!(replica.find(0, &client), Some(Target(10)));
+//! // When a server is there, the contents of the bucket are read first.
+//! replica.handle(0, Event::Connected { epoch: None, first: 1, last: 0 });
+//! assert!(matches!(replica.poll(0), Some(Command::Watch { from: None, .. })));
+//! ```
+//!
 //! # Versions
 //!
 //! Each write of a key has a revision: its sequence in the stream. A change whose revision is not newer than the one

@@ -5,6 +5,29 @@
 //! the demo; and [`embed`]. What it depends on: every other crate, and all kinds of handlers; it builds the handlers,
 //! names them and passes them to `gateway`. What it must never depend on: how a request is routed and processed.
 //!
+//! ```
+//! use std::io::Read;
+//! use std::net::TcpStream;
+//!
+//! let text = r#"
+//!     [listener.main]
+//!     listen = "127.0.0.1:0"
+//!     protocol = "connect"              # the connection is the request
+//!     pool = "hello"
+//!
+//!     [pool.hello]
+//!     handler = "greeter"
+//! "#;
+//! let server = roadstead::embed::Embed::from_text(text)?
+//!     .answering("greeter", || Ok(|_request: &_| "hello\n".into()))
+//!     .start()?;
+//! let mut said = String::new();
+//! TcpStream::connect(server.address("main").unwrap())?.read_to_string(&mut said)?;
+//! assert_eq!(said, "hello\n");
+//! assert!(server.drain().is_clean());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! All modules except [`embed`] are behind features, which are on by default. A program that embeds Roadstead turns
 //! them off (`default-features = false`).
 //!

@@ -6,6 +6,15 @@
 //! ([`Decimal`], [`time`], [`EnumValues`]), and how a column stores it ([`mod@column`]), also in an array ([`Array`]). It is not a parser: it reports nothing
 //! about a text that it cannot read, and the database decides. What it depends on: how SQLite, PostgreSQL, MySQL and MariaDB write and read these. What it must
 //! never depend on: a connection, a table, the use of a statement.
+//!
+//! ```
+//! use sql::{Dialect, rewrite};
+//!
+//! let (text, names) = rewrite("INSERT INTO t VALUES (:a, ':b', :c, :a)", Dialect::Dollar)?;
+//! assert_eq!(text, "INSERT INTO t VALUES ($1, ':b', $2, $1)");
+//! assert_eq!(names, ["a", "c"]);
+//! # Ok::<(), sql::SqlError>(())
+//! ```
 
 mod array;
 mod blank;
