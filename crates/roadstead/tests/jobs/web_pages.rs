@@ -116,7 +116,7 @@ fn a_method_longer_than_a_frame_hides_nothing_and_a_long_line_is_only_skipped() 
     assert!(reply.contains("does not speak HTTP") && !reply.contains("body"), "{reply}");
     assert_eq!(daemon.metric(ENDS, &["\"answered\""]), 0);
     let reply = is_refused(&daemon, format!("{long}\nbody\nhost: x\n").as_bytes(), false);
-    assert!(reply.starts_with("!toolong") && reply.contains("\nbody\nhost: x\n"), "{reply}");
+    assert!(reply.starts_with("!toolong") && reply.ends_with("bodyhost: x"), "{reply}");
 }
 
 #[test]
