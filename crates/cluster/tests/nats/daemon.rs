@@ -1,12 +1,15 @@
 //! A daemon as the cluster sees it: a table that is changed by reports and changes, without a pool.
 
 use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use cluster::{
-    CheckReport, Cluster, ClusterConfig, ClusterStatus, Secret, Settings, TableConfig, TableStatus,
+    CheckReport, Cluster, ClusterConfig, ClusterStatus, Secret, Settings, State, TableConfig,
+    TableStatus,
 };
 use exchange::{BindingChange, BindingUse, SharedKey};
 
@@ -28,8 +31,24 @@ pub(crate) fn client(number: u64) -> SharedKey {
     SharedKey(key)
 }
 
+pub(crate) fn config(name: &str, servers: &[String]) -> ClusterConfig {
+    ClusterConfig {
+        servers: servers.to_vec(),
+        tls: None,
+        credentials: None,
+        site: "site".to_owned(),
+        machine: name.to_owned(),
+        secret: Secret(1, 2),
+        replicas: servers.len().min(3),
+    }
+}
+
 impl Daemon {
     pub(crate) fn start(name: &str, servers: &[String], settings: Settings) -> Self {
+        Self::start_with(config(name, servers), settings)
+    }
+
+    pub(crate) fn start_with(config: ClusterConfig, settings: Settings) -> Self {
         let (uses, receiver) = cluster::uses();
         let table = Arc::new(Mutex::new(HashMap::new()));
         let changed = Arc::clone(&table);
@@ -43,15 +62,6 @@ impl Daemon {
             }
             Ok(())
         });
-        let config = ClusterConfig {
-            servers: servers.to_vec(),
-            tls: None,
-            credentials: None,
-            site: "site".to_owned(),
-            machine: name.to_owned(),
-            secret: Secret(1, 2),
-            replicas: servers.len().min(3),
-        };
         let config_of_table =
             TableConfig { name: "web".to_owned(), settings, uses: receiver, changes };
         // Daemons of one test, and of tests that run at the same time, must differ.
@@ -81,6 +91,22 @@ impl Daemon {
         self.uses.send(batch).unwrap();
     }
 
+    /// Sends a request of a bound client to its target, which is returned.
+    pub(crate) fn request(&self, key: SharedKey) -> Option<u64> {
+        let target = self.find(key)?;
+        self.uses.send(vec![BindingUse { key, before: Some(target), target }]).unwrap();
+        Some(target)
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.table_status().status.state
+    }
+
+    /// The number of bindings that NATS has, as far as this daemon knows.
+    pub(crate) fn listed(&self) -> u64 {
+        self.table_status().status.listed
+    }
+
     pub(crate) fn table_status(&self) -> TableStatus {
         let ClusterStatus { mut tables, .. } = self.cluster.status();
         tables.remove(0)
@@ -102,4 +128,44 @@ pub(crate) fn wait_for(what: &str, within: Duration, mut is_so: impl FnMut() -> 
         std::thread::park_timeout(Duration::from_millis(5));
     }
     start.elapsed()
+}
+
+/// A lookup must not take longer. It takes microseconds; the rest is for a machine that is busy.
+const LOOKUP_MAX: Duration = Duration::from_secs(5);
+
+/// Sends requests of bound clients to both daemons until `fault` returns. Each must find its target, and must not wait.
+pub(crate) fn under_requests<T>(
+    daemons: &[Daemon; 2],
+    clients: Range<u64>,
+    fault: impl FnOnce() -> T,
+) -> T {
+    struct Over<'a>(&'a AtomicBool);
+    impl Drop for Over<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let requests = scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                for number in clients.clone() {
+                    for daemon in daemons {
+                        let start = Instant::now();
+                        assert!(
+                            daemon.request(client(number)).is_some(),
+                            "client {number} is bound"
+                        );
+                        assert!(start.elapsed() < LOOKUP_MAX, "{:?}", start.elapsed());
+                    }
+                }
+                std::thread::park_timeout(Duration::from_millis(10));
+            }
+        });
+        let over = Over(&is_over);
+        let result = fault();
+        drop(over);
+        requests.join().unwrap();
+        result
+    })
 }

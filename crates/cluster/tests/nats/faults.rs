@@ -9,7 +9,7 @@ use crate::nats::Nats;
 use crate::{SOON, two_daemons, wait_for_agreement};
 
 /// Sessions must agree within this time after a fault has ended.
-const HEALED: Duration = Duration::from_secs(10);
+pub(crate) const HEALED: Duration = Duration::from_secs(10);
 
 #[test]
 fn any_one_server_may_die_while_clients_are_bound() {
@@ -76,29 +76,4 @@ fn a_client_that_is_used_at_no_daemon_expires_and_can_be_bound_again() {
     wait_for("a new binding over the marker", SOON, || one.find(client(1)) == Some(20));
     assert_eq!(one.find(client(2)), Some(10));
     assert_eq!(one.table_status().counters.unreadable, 0);
-}
-
-#[test]
-fn a_fresh_daemon_catches_up_with_all_clients() {
-    let Some(nats) = Nats::start(3) else { return };
-    let count = if std::env::var("ROADSTEAD_FAULTS").as_deref() == Ok("full") {
-        1_000_000
-    } else {
-        100_000
-    };
-    let settings = Settings { writes_per_second: 1_000_000, entries_max: 1_000_000, ..settings() };
-    let [one, _two] = two_daemons(&nats, settings);
-    let keys: Vec<u64> = (0..count).collect();
-    for part in keys.chunks(1000) {
-        one.bind_all(part.iter().map(|&number| (client(number), number % 7)));
-    }
-    let limit = Duration::from_secs(300);
-    let took = wait_for("all writes", limit, || one.table_status().status.listed == count);
-    println!("{count} keys were written in {took:?}");
-    let three = Daemon::start("three", &nats.urls(), settings);
-    let length = usize::try_from(count).unwrap();
-    let took = wait_for("catch-up", limit, || three.length() == length);
-    println!("a fresh daemon has {count} keys after {took:?}");
-    wait_for("in sync", SOON, || three.table_status().status.state == State::InSync);
-    assert_eq!(three.find(client(count - 1)), Some((count - 1) % 7));
 }

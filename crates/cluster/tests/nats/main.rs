@@ -6,22 +6,37 @@
     reason = "real processes, files and time"
 )]
 
+mod access;
+mod admin;
+mod bucket;
+#[path = "../../../database/tests/support/certificates.rs"]
+mod certificates;
 mod daemon;
 mod faults;
+#[path = "../support/link.rs"]
+mod link;
+mod load;
 #[path = "../support/nats.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
 mod nats;
+mod partitions;
+mod servers;
 #[path = "../../../database/tests/support/untested.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod untested;
 
+use std::ops::Range;
 use std::time::Duration;
 
 use cluster::{Settings, State};
 
 use daemon::{Daemon, client, settings, wait_for};
+use faults::HEALED;
 use nats::Nats;
 
 const SOON: Duration = Duration::from_secs(10);
+/// While a fault lasts, the servers may need this time until they agree on a leader.
+const AGREED_SOON: Duration = Duration::from_secs(60);
 
 /// Two daemons of three servers, in sync.
 fn two_daemons(nats: &Nats, settings: Settings) -> [Daemon; 2] {
@@ -46,6 +61,28 @@ fn wait_for_agreement(daemons: &[Daemon; 2], listed: u64) {
         let report = daemon.check();
         assert_eq!((report.compared, report.keys.len()), (1, 0), "{report:?}");
         assert!(report.failed.is_empty(), "{report:?}");
+    }
+}
+
+/// Binds clients, each at one of the daemons, and waits until the other one knows them.
+fn bind_and_wait(daemons: &[Daemon; 2], numbers: Range<u64>) {
+    for number in numbers.clone() {
+        daemons[usize::from(number % 2 == 0)].bind(client(number), 10 + number % 7);
+    }
+    wait_until_same(daemons, numbers, AGREED_SOON);
+}
+
+/// Waits until both daemons know these clients, with the same targets.
+#[track_caller]
+fn wait_until_same(daemons: &[Daemon; 2], numbers: Range<u64>, within: Duration) {
+    let [one, two] = daemons;
+    let is_same = |number| {
+        let target = one.find(client(number));
+        target.is_some() && target == two.find(client(number))
+    };
+    let took = wait_for("both know the same clients", within, || numbers.clone().all(is_same));
+    if within == HEALED {
+        println!("both know the same {} clients after {took:?}", numbers.end);
     }
 }
 
