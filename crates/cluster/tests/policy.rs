@@ -266,3 +266,28 @@ fn bindings_for_which_no_room_is_left_are_written_by_a_walk() {
     assert_eq!(replica.status().state, State::InSync);
     replica.check();
 }
+
+/// A replica has no other clock than its argument, and no time is written to the bucket. So a wall clock can only jump
+/// at the server, whose expiries then arrive too early or not at all.
+#[test]
+fn bindings_end_by_the_clock_of_the_daemon_when_that_of_the_server_jumps() {
+    let (mut replica, watch) = in_sync(settings());
+    replica.bind(0, &key(1), Target(5));
+    accept(&mut replica, 20, watch, 1, 2);
+    // Ahead: the entry expires as soon as it is written, and is written again as long as it is in use.
+    for revision in [3, 5, 7] {
+        let now = 100 * revision;
+        let kind = ChangeKind::Expired;
+        let change = Change { subject: Subject::Client(key(1)), revision, kind };
+        deliver(&mut replica, now, watch, change);
+        assert_eq!(replica.peek(now, &key(1)), Some(Target(5)));
+        accept(&mut replica, now + 20, watch, 1, revision + 1);
+    }
+    assert_eq!(replica.counters().kept, 3);
+    // Back: the entry never expires at the server.
+    assert_eq!(replica.peek(99_999, &key(1)), Some(Target(5)));
+    assert_eq!(replica.peek(100_000, &key(1)), None);
+    assert_eq!(replica.find(150_000, &key(1)), None);
+    assert_eq!(replica.status().entries, 0);
+    replica.check();
+}
