@@ -49,11 +49,7 @@ fn cluster(daemon: &Daemon, verb: &str) -> Value {
 #[test]
 fn a_client_keeps_its_server_when_the_daemon_that_bound_it_is_killed() {
     let Some(nats) = Nats::start(3) else { return };
-    let answer = |name: usize| {
-        let text = format!("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nserver-{name}");
-        Server::start(&[("/", Answer::Bytes(text.into_bytes()))])
-    };
-    let servers: Vec<_> = (0..4).map(answer).collect();
+    let servers = named_servers(4);
     let ports: Vec<_> = servers.iter().map(|server| server.port).collect();
     let folders = [folder(), folder(), folder()];
     let mut one = serve(folders[0].path(), "one", &nats, &ports);
@@ -83,6 +79,55 @@ fn a_client_keeps_its_server_when_the_daemon_that_bound_it_is_killed() {
     for (client, server) in &bound {
         assert_eq!(server_of(&three, *client), *server, "client {client}");
     }
+}
+
+/// Servers that answer with their names.
+fn named_servers(count: usize) -> Vec<Server> {
+    let answer = |name: usize| {
+        let text = format!("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nserver-{name}");
+        Server::start(&[("/", Answer::Bytes(text.into_bytes()))])
+    };
+    (0..count).map(answer).collect()
+}
+
+#[test]
+fn a_daemon_that_stood_still_serves_with_the_bindings_that_were_made_meanwhile() {
+    let Some(nats) = Nats::start(3) else { return };
+    let servers = named_servers(4);
+    let ports: Vec<_> = servers.iter().map(|server| server.port).collect();
+    let folders = [folder(), folder()];
+    let one = serve(folders[0].path(), "one", &nats, &ports);
+    // The second daemon does not have the first server, so its clients are bound again here.
+    let two = serve(folders[1].path(), "two", &nats, &ports[1..]);
+    let mut first = 0;
+    for is_connection_closed in [false, true] {
+        let clients = first..first + 40;
+        let stale: Vec<String> = clients.clone().map(|client| server_of(&one, client)).collect();
+        assert!(stale.iter().any(|server| server == "server-0"), "{stale:?}");
+        until("the other daemon knows all clients", || {
+            cluster(&two, "status")["pools"][0]["keys"] == first + 40
+        });
+        let before = nats.connections();
+        let bound: Vec<String> = one.stopped(|| {
+            if is_connection_closed {
+                until("the server has closed the connection", || nats.connections() < before);
+            }
+            (first..first + 60).map(|client| server_of(&two, client)).collect()
+        });
+        assert!(bound.iter().all(|server| server != "server-0"), "{bound:?}");
+        // Until the changes arrive, the daemon serves from its own table.
+        until("the bindings of the other daemon", || {
+            (first..).zip(&bound).all(|(client, server)| server_of(&one, client) == *server)
+        });
+        for (client, server) in (first..).zip(&bound) {
+            assert_eq!(server_of(&two, client), *server, "client {client}");
+        }
+        first += 60;
+    }
+    until("both have the same", || {
+        let report = cluster(&one, "check");
+        (&report["compared"], &report["differing"]) == (&1.into(), &0.into())
+    });
 }
 
 #[test]
