@@ -17,6 +17,7 @@
 //!   bench database       rows into PostgreSQL and MariaDB and out of them, against bare clients
 //!   bench balance        a request in a pool, by schedule and number of workers; bound clients; requests
 //!                that fail when servers do, against HAProxy and nginx
+//!   bench cluster        bindings that two daemons share over NATS, against the peers of HAProxy
 //!   bench paths  instructions of six paths through the data plane, compared with those on the page
 //!   bench http   requests through a proxy, against a bare relay, HAProxy and nginx
 //! ```
@@ -27,6 +28,7 @@ mod balance;
 mod callgrind;
 mod child;
 mod clients;
+mod cluster;
 mod comparison;
 mod database;
 mod driver;
@@ -71,6 +73,8 @@ enum What {
     /// Measure requests in a pool, HTTP requests with balancing features, and memory per bound client; writes
     /// docs/bench-balance.md
     Balance(balance::BalanceArguments),
+    /// Measure bindings that several daemons share; writes docs/bench-cluster.md
+    Cluster(cluster::ClusterArguments),
     /// Measure rows into and out of databases; writes docs/bench-database.md
     Database(database::DatabaseArguments),
     /// Count instructions of six paths through the data plane and compare them with docs/bench-paths.md
@@ -100,6 +104,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &BenchArguments) -> Result<(
     match &arguments.what {
         What::Main(arguments) => run_main(workspace, arguments),
         What::Balance(arguments) => balance::run(workspace, arguments),
+        What::Cluster(arguments) => cluster::run(workspace, arguments),
         What::Threads(arguments) => threads::run(workspace, arguments),
         What::Database(arguments) => database::run(workspace, arguments),
         What::Paths(arguments) => paths::run(workspace, arguments),

@@ -96,6 +96,10 @@ pub(crate) const BENCH_HTTP: &[Requirement] = &[
     program("valgrind", "valgrind"),
 ];
 
+/// The tools for `cargo xtask bench cluster`.
+pub(crate) const BENCH_CLUSTER: &[Requirement] =
+    &[program("haproxy", "haproxy"), program("strace", "strace"), program("perf", "linux-perf")];
+
 /// The tools for `cargo xtask bench threads`.
 pub(crate) const BENCH_THREADS: &[Requirement] =
     &[program("python3", "python3"), program("taskset", "util-linux"), program("strace", "strace")];

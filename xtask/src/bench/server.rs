@@ -5,6 +5,7 @@ use super::process;
 use crate::shell::Failure;
 use serde_json::Value;
 use std::io::{self, BufRead, BufReader};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::Command;
 use std::thread;
@@ -61,6 +62,12 @@ impl Server {
     pub(super) fn stop(self) -> Result<(), Failure> {
         self.child.stop()
     }
+}
+
+/// Returns a port that was free a moment ago, for a server that cannot choose one itself.
+pub(super) fn free_port() -> Result<u16, Failure> {
+    let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|it| it.local_addr());
+    bound.map(|address| address.port()).map_err(Failure::at("a port"))
 }
 
 /// Returns the address in the `ready` line, or `None` if the output ends before.
