@@ -7,6 +7,7 @@
 //! characters can be displayed, conversion between dates and days, and pseudo-random numbers. What it depends on: `block`. What
 //! it must never depend on: a protocol, a kind of worker, a socket, a clock.
 
+mod admin_state;
 mod by_worker;
 mod calendar;
 mod end;
@@ -23,6 +24,7 @@ mod request;
 mod shared_binding;
 mod table;
 
+pub use admin_state::AdminState;
 pub use by_worker::ByWorker;
 pub use calendar::{civil_from_days, days_from_civil};
 pub use end::{Cause, End, Phase, Verdict};

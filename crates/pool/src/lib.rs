@@ -37,6 +37,7 @@ pub use address_limiter::{AddressLimiter, AddressLimiterSettings, Over, Rate};
 pub use affinity::{AffinityLimits, shared_key};
 pub use cookie::{CookieCodec, CookieFault, CookieMode, CookieValue, prefixed, split_prefixed};
 pub use effect::{Effect, Refused};
+pub use exchange::AdminState;
 pub use failed::{Failed, Retry};
 pub use fallback::{FallbackReason, FallbackSettings};
 pub use health::{FailRate, HealthCause, HealthChange, HealthRecord, HealthSettings, HealthState};
@@ -52,7 +53,7 @@ pub use status::{Counts, Gauges, Room, Status, WorkerView};
 pub use tokens::{Released, Tokens};
 pub use update::{PoolUpdate, WorkerUpdate};
 pub use why::{Decided, Decision, Out, PLACES_SEEN};
-pub use worker_table::{AdminState, Control};
+pub use worker_table::Control;
 
 /// Returns the position of a hash key on the hash ring. It is the same in every daemon.
 #[must_use]

@@ -2,11 +2,10 @@
 
 use std::time::Instant;
 
-use exchange::{WorkerId, WorkerIndex};
+use exchange::{AdminState, WorkerId, WorkerIndex};
 
 use crate::fallback::FallbackReason;
 use crate::health::{HealthCause, HealthState};
-use crate::worker_table::AdminState;
 
 /// The current state of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

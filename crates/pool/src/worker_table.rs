@@ -13,32 +13,7 @@ use crate::random::mix;
 use crate::schedule::{Eligibility, SHARE_OF_ONE};
 use crate::settings::{Member, Settings, WEIGHT_MAX};
 use crate::update::WorkerUpdate;
-use exchange::WorkerId;
-
-/// The state that an operator has set for a worker.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum AdminState {
-    /// No restriction.
-    #[default]
-    Enabled,
-    /// The worker serves only the clients that are bound to it.
-    Drained,
-    /// The worker receives no requests.
-    Disabled,
-}
-
-impl AdminState {
-    /// The name in status and `why`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Enabled => "enabled",
-            Self::Drained => "drained",
-            Self::Disabled => "disabled",
-        }
-    }
-}
+use exchange::{AdminState, WorkerId};
 
 /// An operator's command for one worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

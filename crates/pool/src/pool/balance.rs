@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use exchange::{BindingChange, BindingUse, Cause, WorkerId, WorkerIndex};
+use exchange::{AdminState, BindingChange, BindingUse, Cause, WorkerId, WorkerIndex};
 
 use super::{Phase, Pool, capacity};
 use crate::Queueable;
@@ -12,7 +12,7 @@ use crate::health::{HealthChange, HealthRecord, HealthState};
 use crate::queue::{EntryInfo, QueueEntry, Ticket};
 use crate::schedule::Choice;
 use crate::settings::{Schedule, Sticky};
-use crate::worker_table::{AdminState, Control};
+use crate::worker_table::Control;
 use crate::workers::{Move, State};
 
 /// The maximum number of health changes that are kept for a caller that does not poll them.

@@ -4,7 +4,7 @@ use super::balance::{Port, servers, sticky};
 use super::*;
 use crate::Control;
 use crate::settings::{Gone, RecycleSettings};
-use crate::worker_table::AdminState;
+use exchange::AdminState;
 
 #[test]
 fn everybody_keeps_its_turn() {
