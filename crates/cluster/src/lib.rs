@@ -64,6 +64,10 @@
 //! seen in it are decided on: those last used here are written again; others that the server had are removed. If the
 //! bucket was lost, they are kept instead, and written when they are used. [`Digest`] describes how daemons prove that their
 //! contents agree; a shard that differs is fetched again.
+//!
+//! # More than bindings
+//!
+//! [`OperatorReplica`] is the state machine for what operators have set for servers on all machines.
 
 mod client;
 mod counters;
@@ -73,6 +77,7 @@ mod flights;
 mod identity;
 mod key;
 mod message;
+mod operator;
 mod pending;
 mod proofs;
 mod rate;
@@ -96,6 +101,10 @@ pub use digest::{Difference, Digest, Listed, SHARDS, ShardDigest, differences};
 pub use key::{Key, Secret};
 pub use message::{
     Change, ChangeKind, Command, Epoch, Event, OperationId, Origin, Subject, Target, Value,
+};
+pub use operator::{
+    Author, CommandError, CommandId, CommandRequest, Entry, EntryChange, History, OperatorCommand,
+    OperatorCounters, OperatorEvent, OperatorKey, OperatorReplica, OperatorUpdate, Setting, Stored,
 };
 pub use proofs::Proof;
 pub use replica::{Replica, Status, Update};
