@@ -30,8 +30,11 @@ mod change;
 mod check;
 mod clock;
 mod config;
+mod hints;
 mod machines;
 mod messages;
+mod operator;
+mod operator_bucket;
 mod read;
 mod session;
 mod status;
@@ -45,9 +48,16 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-pub use config::{Changes, ClusterConfig, TableConfig, TlsFiles, Uses, uses};
-pub use status::{CheckReport, CheckedKey, ClusterStatus, MachineStatus, TableStatus};
+pub use config::{
+    ApplySetting, Changes, CheckNow, ClusterConfig, CommandReply, HealthHints, Sharing,
+    TableConfig, TlsFiles, Uses, uses,
+};
+pub use status::{
+    CheckReport, CheckedKey, ClusterStatus, HintCounters, MachineStatus, OperatorStatus,
+    TableStatus,
+};
 
+use crate::operator::CommandRequest;
 use messages::Order;
 
 /// The thread that shares the tables of this daemon with others. Dropping it ends the thread.
@@ -64,9 +74,22 @@ impl Cluster {
     /// # Errors
     /// The thread cannot be started.
     pub fn start(config: ClusterConfig, tables: Vec<TableConfig>, seed: u64) -> io::Result<Self> {
+        Self::start_sharing(config, tables, Sharing::default(), seed)
+    }
+
+    /// Like [`Cluster::start`], and shares more than tables.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn start_sharing(
+        config: ClusterConfig,
+        tables: Vec<TableConfig>,
+        sharing: Sharing,
+        seed: u64,
+    ) -> io::Result<Self> {
         let (orders, inbox) = mpsc::unbounded_channel();
         let status = Arc::new(Mutex::new(ClusterStatus::default()));
-        let thread = thread::start(config, tables, seed, inbox, Arc::clone(&status))?;
+        let thread = thread::start(config, tables, sharing, seed, inbox, Arc::clone(&status))?;
         Ok(Self { orders, status, thread: Some(thread) })
     }
 
@@ -76,12 +99,18 @@ impl Cluster {
         self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits until all tables are in sync. `false`: they are not after this time.
+    /// Waits until all tables and the settings of operators are in sync. `false`: they are not after this time.
     #[must_use]
     pub fn wait_in_sync(&self, timeout: Duration) -> bool {
         let (sender, receiver) = std::sync::mpsc::channel();
         let _ = self.orders.send(Order::WhenInSync(sender));
         receiver.recv_timeout(timeout).is_ok()
+    }
+
+    /// Stores a command of an operator. `reply` is called once it applies at this daemon, or when it was not stored.
+    pub fn command(&self, request: CommandRequest, reply: CommandReply) {
+        // If the thread has ended, the reply is dropped.
+        let _ = self.orders.send(Order::Command(request, reply));
     }
 
     /// Compares all tables with those of the other daemons, key by key. `reply` is called once, on the thread of the

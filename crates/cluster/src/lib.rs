@@ -67,7 +67,8 @@
 //!
 //! # More than bindings
 //!
-//! [`OperatorReplica`] is the state machine for what operators have set for servers on all machines.
+//! [`OperatorReplica`] is the state machine for what operators have set for servers on all machines. The client also
+//! passes hints between daemons that the health of a server has changed.
 
 mod client;
 mod counters;
@@ -93,7 +94,8 @@ mod table;
 mod value;
 
 pub use client::{
-    Changes, CheckReport, CheckedKey, Cluster, ClusterConfig, ClusterStatus, MachineStatus,
+    ApplySetting, Changes, CheckNow, CheckReport, CheckedKey, Cluster, ClusterConfig,
+    ClusterStatus, CommandReply, HealthHints, HintCounters, MachineStatus, OperatorStatus, Sharing,
     TableConfig, TableStatus, TlsFiles, Uses, uses,
 };
 pub use counters::Counters;

@@ -10,7 +10,7 @@ const EPOCH: &str = "_epoch";
 /// The header of a message that a client wrote to delete the key.
 pub(super) const OPERATION: &str = "KV-Operation";
 /// The header of a message that the server wrote because it removed the key: because of its age, or by an order.
-const MARKER_REASON: &str = "Nats-Marker-Reason";
+pub(super) const MARKER_REASON: &str = "Nats-Marker-Reason";
 
 /// The name of a key in the bucket.
 pub(super) fn name(subject: Subject) -> String {

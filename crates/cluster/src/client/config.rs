@@ -1,12 +1,14 @@
 //! What the client is started with.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use exchange::{BindingChange, BindingUse};
+use exchange::{BindingChange, BindingUse, HealthNotice, PoolId};
 
 use crate::key::Secret;
+use crate::operator::{Author, CommandError, OperatorKey, Setting};
 use crate::settings::Settings;
 
 /// The maximum number of batches of uses that wait for the thread. A shard sends one per turn of its loop.
@@ -67,6 +69,49 @@ impl fmt::Debug for TableConfig {
             .field("name", name)
             .field("settings", settings)
             .finish_non_exhaustive()
+    }
+}
+
+/// Receives the outcome of a command. It is called once and must not block. A command that is stored has a remark about
+/// this daemon, which may be empty. Otherwise the error has a text with the reason.
+pub type CommandReply = Box<dyn FnOnce(Result<String, (CommandError, String)>) + Send>;
+
+/// Applies a setting of an operator at this daemon, and then calls the replies of the commands that are stored with it.
+/// It must not block. Without an author, the key was deleted.
+pub type ApplySetting =
+    Box<dyn FnMut(&OperatorKey, Setting, Option<&Author>, Vec<CommandReply>) + Send>;
+
+/// What daemons share besides tables.
+#[derive(Default)]
+pub struct Sharing {
+    /// Applies the settings of operators; `None`: they are not shared.
+    pub operator: Option<ApplySetting>,
+    /// Hints about the health of servers; `None`: there are none.
+    pub health: Option<HealthHints>,
+}
+
+impl fmt::Debug for Sharing {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Sharing").finish_non_exhaustive()
+    }
+}
+
+/// Takes the names of a pool and of one of its servers.
+pub type CheckNow = Box<dyn FnMut(&str, &str) + Send>;
+
+/// Hints between daemons that the health of a server may have changed.
+pub struct HealthHints {
+    /// What this daemon has found.
+    pub notices: Receiver<HealthNotice>,
+    /// The names of the pools.
+    pub pools: BTreeMap<PoolId, String>,
+    /// Checks a server of a pool now, because another daemon has found a change. It must not block.
+    pub check: CheckNow,
+}
+
+impl fmt::Debug for HealthHints {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("HealthHints").field("pools", &self.pools).finish_non_exhaustive()
     }
 }
 

@@ -2,10 +2,13 @@
 
 use tokio::sync::oneshot;
 
+use super::config::CommandReply;
+use super::hints::Hint;
 use super::machines::Heard;
 use super::status::CheckReport;
 use crate::digest::{Digest, Listed};
 use crate::message::Event;
+use crate::operator::{CommandRequest, OperatorEvent};
 
 /// A message of a task of the connection.
 pub(super) enum Message {
@@ -21,6 +24,12 @@ pub(super) enum Message {
     Behind(usize, u64),
     /// A message of another daemon.
     Heard(usize, Heard),
+    /// An event for the replica of the settings of operators.
+    Operator(OperatorEvent),
+    /// The bucket with the settings of operators cannot be opened. The reason is for people.
+    OperatorTrouble(String),
+    /// Another daemon has found that a server is up or down.
+    Hint(Hint),
     /// A question about a table.
     Ask(usize, Question),
 }
@@ -39,6 +48,8 @@ pub(super) enum Order {
     WhenInSync(std::sync::mpsc::Sender<()>),
     /// Compares all tables with those of the other daemons.
     Check(Box<dyn FnOnce(CheckReport) + Send>),
+    /// Stores a command of an operator.
+    Command(CommandRequest, CommandReply),
     /// Ends the thread.
     End,
 }
@@ -48,6 +59,7 @@ impl std::fmt::Debug for Order {
         formatter.write_str(match self {
             Self::WhenInSync(_) => "WhenInSync",
             Self::Check(_) => "Check",
+            Self::Command(..) => "Command",
             Self::End => "End",
         })
     }

@@ -5,7 +5,9 @@
 
 use std::time::Duration;
 
+use async_nats::HeaderMap;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
+use async_nats::jetstream::stream::Stream;
 use futures_util::StreamExt as _;
 use tokio::sync::mpsc::Sender;
 
@@ -32,7 +34,38 @@ pub(super) enum Range {
     Shard(u8),
 }
 
-/// Reads until the end: a fetch ends, a watch only fails.
+/// The keys to read.
+#[derive(Debug)]
+pub(super) struct Keys<'a> {
+    pub(super) stream: &'a Stream,
+    /// The first part of the subject of each key.
+    pub(super) prefix: &'a str,
+    /// The rest of the subjects.
+    pub(super) filter: String,
+    pub(super) from: DeliverPolicy,
+    /// Whether the read goes on after the end of the stream was reached.
+    pub(super) is_live: bool,
+}
+
+/// The messages that a read sends.
+pub(super) trait Reading {
+    /// A key was written. `None`: it is not a key of this version.
+    fn change(
+        &self,
+        name: &str,
+        revision: u64,
+        headers: Option<&HeaderMap>,
+        payload: &[u8],
+    ) -> Option<Message>;
+
+    /// The end of the stream, as it was when the read began, was reached.
+    fn caught_up(&self, revision: u64) -> Message;
+
+    /// The server has not yet delivered this number of messages.
+    fn behind(&self, pending: u64) -> Option<Message>;
+}
+
+/// Reads keys of a table until the end: a fetch ends, a watch only fails.
 pub(super) async fn read(
     bucket: &Bucket,
     table: usize,
@@ -40,36 +73,46 @@ pub(super) async fn read(
     range: Range,
     events: &Sender<Message>,
 ) -> Result<(), String> {
-    let state = bucket.stream.get_info().await.map_err(|error| error.to_string())?.state;
+    let (from, filter) = match range {
+        Range::All(Some(from)) => {
+            (DeliverPolicy::ByStartSequence { start_sequence: from }, ">".to_owned())
+        }
+        Range::All(None) => (DeliverPolicy::LastPerSubject, ">".to_owned()),
+        Range::Shard(shard) => (DeliverPolicy::LastPerSubject, format!("{shard:02x}.*")),
+    };
+    let is_live = matches!(range, Range::All(_));
+    let keys = Keys { stream: &bucket.stream, prefix: &bucket.prefix, filter, from, is_live };
+    read_keys(keys, &TableReading { table, operation, range }, events).await
+}
+
+/// Reads keys until the end of the stream if the read is not live. A live read only fails.
+pub(super) async fn read_keys(
+    keys: Keys<'_>,
+    reading: &impl Reading,
+    events: &Sender<Message>,
+) -> Result<(), String> {
+    let Keys { stream, prefix, filter, from, is_live } = keys;
+    let send = async |message| events.send(message).await.map_err(|_| ENDED.to_owned());
+    let state = stream.get_info().await.map_err(|error| error.to_string())?.state;
     let end = state.last_sequence;
-    let (deliver_policy, filter) = match range {
-        Range::All(Some(from)) => (DeliverPolicy::ByStartSequence { start_sequence: from }, ">"),
-        Range::All(None) => (DeliverPolicy::LastPerSubject, ">"),
-        Range::Shard(_) => (DeliverPolicy::LastPerSubject, "*"),
-    };
-    let filter_subject = match range {
-        Range::All(_) => format!("{}{filter}", bucket.prefix),
-        Range::Shard(shard) => format!("{}{shard:02x}.{filter}", bucket.prefix),
-    };
     let config = pull::Config {
-        deliver_policy,
-        filter_subject,
+        deliver_policy: from,
+        filter_subject: format!("{prefix}{filter}"),
         ack_policy: AckPolicy::None,
         memory_storage: true,
         num_replicas: 1,
         inactive_threshold: INACTIVE,
         ..pull::Config::default()
     };
-    let consumer = bucket.stream.create_consumer(config).await;
+    let consumer = stream.create_consumer(config).await;
     let consumer = consumer.map_err(|error| format!("a watch cannot be created: {error}"))?;
     let pending = consumer.cached_info().num_pending;
-    let read = Read { table, operation, range, end, events };
     let mut is_caught_up = pending == 0;
     if is_caught_up {
-        read.caught_up().await?;
+        send(reading.caught_up(end)).await?;
     }
     let mut number = 0;
-    if !(is_caught_up && matches!(range, Range::Shard(_))) {
+    if is_live || !is_caught_up {
         let messages = consumer
             .stream()
             .max_messages_per_batch(AHEAD_MAX)
@@ -86,55 +129,64 @@ pub(super) async fn read(
                 return Err("a watch has a gap".to_owned());
             }
             let (revision, pending) = (info.stream_sequence, info.pending);
-            let name = message.subject.strip_prefix(&*bucket.prefix).unwrap_or_default();
+            let name = message.subject.strip_prefix(prefix).unwrap_or_default();
             let headers = message.headers.as_ref();
-            if let Some(change) = change::change(name, revision, headers, &message.payload) {
-                read.send(Event::Changed { operation, change }).await?;
+            if let Some(change) = reading.change(name, revision, headers, &message.payload) {
+                send(change).await?;
             }
-            if pending == 0 || number.is_multiple_of(BEHIND_EVERY) {
-                let behind = Message::Behind(table, pending);
-                events.send(behind).await.map_err(|_| ENDED.to_owned())?;
+            if (pending == 0 || number.is_multiple_of(BEHIND_EVERY))
+                && let Some(behind) = reading.behind(pending)
+            {
+                send(behind).await?;
             }
             if !is_caught_up && (pending == 0 || revision >= end) {
                 is_caught_up = true;
-                read.caught_up().await?;
-                if matches!(range, Range::Shard(_)) {
+                send(reading.caught_up(end)).await?;
+                if !is_live {
                     break;
                 }
             }
         }
     }
-    if matches!(range, Range::All(_)) {
+    if is_live {
         return Err("a watch has ended".to_owned());
     }
     // If it is not deleted now, the server deletes it later.
-    let _ = bucket.stream.delete_consumer(&consumer.cached_info().name).await;
+    let _ = stream.delete_consumer(&consumer.cached_info().name).await;
     Ok(())
 }
 
 const ENDED: &str = "the client has ended";
 
-struct Read<'a> {
+/// A read of a table.
+struct TableReading {
     table: usize,
     operation: OperationId,
     range: Range,
-    /// The last sequence of the stream before the read began.
-    end: u64,
-    events: &'a Sender<Message>,
 }
 
-impl Read<'_> {
-    async fn send(&self, event: Event) -> Result<(), String> {
-        let sent = self.events.send(Message::Event(self.table, event)).await;
-        sent.map_err(|_| ENDED.to_owned())
+impl Reading for TableReading {
+    fn change(
+        &self,
+        name: &str,
+        revision: u64,
+        headers: Option<&HeaderMap>,
+        payload: &[u8],
+    ) -> Option<Message> {
+        let change = change::change(name, revision, headers, payload)?;
+        Some(Message::Event(self.table, Event::Changed { operation: self.operation, change }))
     }
 
-    async fn caught_up(&self) -> Result<(), String> {
-        let (operation, revision) = (self.operation, self.end);
-        self.send(match self.range {
+    fn caught_up(&self, revision: u64) -> Message {
+        let operation = self.operation;
+        let event = match self.range {
             Range::All(_) => Event::CaughtUp { operation, revision },
             Range::Shard(_) => Event::Fetched { operation, revision },
-        })
-        .await
+        };
+        Message::Event(self.table, event)
+    }
+
+    fn behind(&self, pending: u64) -> Option<Message> {
+        Some(Message::Behind(self.table, pending))
     }
 }

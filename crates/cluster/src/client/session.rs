@@ -1,9 +1,10 @@
 //! One connection to the server, with the buckets of all tables.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use async_nats::jetstream::Context;
 use async_nats::{Client, ConnectOptions, Event as Notice, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
@@ -12,13 +13,16 @@ use tokio::sync::oneshot;
 
 use super::bucket::{self, Bucket};
 use super::config::{ClusterConfig, TlsFiles};
+use super::hints::Hint;
 use super::machines::Heard;
 use super::messages::{Message, Question};
+use super::operator_bucket::OperatorBucket;
 use super::read::{self, Range};
 use super::write;
 use crate::digest::Digest;
 use crate::digest_format::encode_list;
 use crate::message::{Command, Event, Origin};
+use crate::operator::OperatorCommand;
 use crate::settings::Settings;
 
 /// The maximum time to connect to one server.
@@ -39,6 +43,14 @@ pub(super) struct TableName {
     pub(super) settings: Settings,
 }
 
+/// What a connection is opened with.
+#[derive(Clone, Debug)]
+pub(super) struct SessionConfig {
+    pub(super) cluster: Arc<ClusterConfig>,
+    /// Whether the settings of operators are shared.
+    pub(super) shares_operator: bool,
+}
+
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) client: Client,
@@ -48,41 +60,47 @@ pub(super) struct Session {
     names: Vec<TableName>,
     buckets: Vec<Arc<Bucket>>,
     events: Sender<Message>,
+    /// The bucket with the settings of operators, once it is open.
+    operator: OnceLock<Arc<OperatorBucket>>,
 }
 
 impl Session {
     /// Connects, opens the buckets and reports their state. It is reported to be opened before any other event.
     pub(super) async fn open(
-        config: Arc<ClusterConfig>,
+        config: SessionConfig,
         names: Vec<TableName>,
         origin: Origin,
         events: Sender<Message>,
         opened: oneshot::Sender<Arc<Self>>,
     ) -> Result<(), String> {
-        let client = connect(&config, events.clone()).await?;
+        let client = connect(&config.cluster, events.clone()).await?;
         let mut context = async_nats::jetstream::new(client.clone());
         context.set_timeout(REQUEST_TIMEOUT);
         let mut buckets = Vec::new();
         for TableName { name, settings } in &names {
-            let name = bucket::bucket_name(&config.site, name);
-            let replicas = config.replicas;
+            let name = bucket::bucket_name(&config.cluster.site, name);
+            let replicas = config.cluster.replicas;
             buckets
                 .push(Arc::new(Bucket::open(&client, &context, &name, settings, replicas).await?));
         }
         let session = Arc::new(Self {
             server: client.server_info().server_name,
-            site: config.site.clone(),
-            machine: config.machine.clone(),
+            site: config.cluster.site.clone(),
+            machine: config.cluster.machine.clone(),
             names,
             buckets,
             events,
             client,
+            operator: OnceLock::new(),
         });
         session.subscribe(origin).await?;
         let ended = |_| "the client has ended".to_owned();
         // If nobody waits for it, the next line fails.
         let _ = opened.send(Arc::clone(&session));
         session.events.send(Message::Opened).await.map_err(ended)?;
+        if config.shares_operator {
+            tokio::spawn(Arc::clone(&session).open_operator(context, config.cluster.replicas));
+        }
         for (table, bucket) in session.buckets.iter().enumerate() {
             let event = bucket.connected().await?;
             session.events.send(Message::Event(table, event)).await.map_err(ended)?;
@@ -90,7 +108,37 @@ impl Session {
         Ok(())
     }
 
-    /// Receives digests and questions of other daemons.
+    /// Opens the bucket with the settings of operators.
+    async fn open_operator(self: Arc<Self>, context: Context, replicas: usize) {
+        let site = (&*self.site, replicas);
+        let opened = OperatorBucket::open(&self.client, &context, site, &self.events).await;
+        let Some((bucket, event)) = opened else { return };
+        // It is opened once.
+        let _ = self.operator.set(bucket);
+        let _ = self.events.send(Message::Operator(event)).await;
+    }
+
+    /// Carries out a command for the settings of operators.
+    pub(super) fn operator_command(&self, command: OperatorCommand) -> Option<Reader> {
+        let bucket = Arc::clone(self.operator.get()?);
+        let is_watch = matches!(command, OperatorCommand::Watch { .. });
+        let task = tokio::spawn(async move { bucket.carry_out(command).await });
+        is_watch.then(|| Reader(task))
+    }
+
+    /// Tells the other daemons that the health of a server has changed.
+    pub(super) fn send_hint(self: &Arc<Self>, hint: &Hint, origin: Origin) {
+        let (session, payload) = (Arc::clone(self), hint.encode(origin));
+        tokio::spawn(async move {
+            let _ = session.client.publish(session.health_subject(), payload.into()).await;
+        });
+    }
+
+    fn health_subject(&self) -> String {
+        format!("roadstead.{}.health", self.site)
+    }
+
+    /// Receives digests, questions and hints of other daemons.
     async fn subscribe(self: &Arc<Self>, origin: Origin) -> Result<(), String> {
         for (table, TableName { name, .. }) in self.names.iter().enumerate() {
             let digests = self.client.subscribe(self.digest_subject(name)).await;
@@ -100,6 +148,9 @@ impl Session {
             let questions = questions.map_err(|error| error.to_string())?;
             tokio::spawn(Arc::clone(self).answer(questions, table));
         }
+        let hints = self.client.subscribe(self.health_subject()).await;
+        let hints = hints.map_err(|error| error.to_string())?;
+        tokio::spawn(receive_hints(hints, origin, self.events.clone()));
         Ok(())
     }
 
@@ -220,6 +271,16 @@ async fn receive_digests(mut digests: Subscriber, table: usize, events: Sender<M
     while let Some(message) = digests.next().await {
         if let Some(heard) = Heard::decode(&message.payload)
             && events.send(Message::Heard(table, heard)).await.is_err()
+        {
+            return;
+        }
+    }
+}
+
+async fn receive_hints(mut hints: Subscriber, origin: Origin, events: Sender<Message>) {
+    while let Some(message) = hints.next().await {
+        if let Some(hint) = Hint::decode(&message.payload, origin)
+            && events.send(Message::Hint(hint)).await.is_err()
         {
             return;
         }

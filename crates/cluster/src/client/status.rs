@@ -2,7 +2,9 @@
 
 use crate::counters::Counters;
 use crate::message::Origin;
+use crate::operator::{Entry, OperatorCounters, OperatorKey};
 use crate::replica::Status;
+use crate::state::State;
 
 /// The state of the cluster at this daemon.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +23,34 @@ pub struct ClusterStatus {
     pub trouble: Option<String>,
     /// The shared tables.
     pub tables: Vec<TableStatus>,
+    /// The settings of operators; `None`: they are not shared.
+    pub operator: Option<OperatorStatus>,
+    /// Hints about the health of servers.
+    pub hints: HintCounters,
+}
+
+/// The state of the settings of operators.
+#[derive(Clone, Debug)]
+pub struct OperatorStatus {
+    /// The state of the connection to their bucket.
+    pub state: State,
+    /// The last revision that was read.
+    pub revision: u64,
+    /// What was counted since the start.
+    pub counters: OperatorCounters,
+    /// The settings that differ from the default.
+    pub entries: Vec<(OperatorKey, Entry)>,
+    /// Why the bucket cannot be used.
+    pub trouble: Option<String>,
+}
+
+/// Hints about the health of servers since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HintCounters {
+    /// Those that this daemon has sent.
+    pub sent: u64,
+    /// Those of other daemons.
+    pub received: u64,
 }
 
 /// The state of one table.

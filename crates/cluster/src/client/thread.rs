@@ -12,13 +12,16 @@ use tokio::time::{Interval, MissedTickBehavior};
 
 use super::check;
 use super::clock::Clock;
-use super::config::{ClusterConfig, TableConfig};
+use super::config::{ClusterConfig, CommandReply, Sharing, TableConfig};
+use super::hints::Hints;
 use super::machines::Machines;
 use super::messages::{Message, Order};
-use super::session::{Reader, Session, TableName};
+use super::operator::OperatorClient;
+use super::session::{Reader, Session, SessionConfig, TableName};
 use super::status::{CheckReport, ClusterStatus};
 use super::table::Table;
 use crate::message::{Command, Event, Origin};
+use crate::operator::{CommandRequest, OperatorCommand, OperatorEvent};
 
 /// The maximum number of messages of the connection that wait. Then the tasks of the connection wait.
 const MESSAGES_MAX: usize = 4096;
@@ -35,6 +38,7 @@ const RETRY_MS: (u64, u64) = (100, 5000);
 pub(super) fn start(
     config: ClusterConfig,
     tables: Vec<TableConfig>,
+    sharing: Sharing,
     seed: u64,
     orders: mpsc::UnboundedReceiver<Order>,
     status: Arc<Mutex<ClusterStatus>>,
@@ -43,8 +47,11 @@ pub(super) fn start(
     let origin = Origin(random.draw());
     let secret = config.secret;
     let tables = tables.into_iter().map(|it| Table::new(it, secret, origin, random.draw()));
+    let Sharing { operator, health } = sharing;
     let client = Client {
         tables: tables.collect(),
+        operator: operator.map(OperatorClient::new),
+        hints: health.map(Hints::new),
         config: Arc::new(config),
         origin,
         machines: Machines::default(),
@@ -69,6 +76,8 @@ fn runtime() -> io::Result<tokio::runtime::Runtime> {
 struct Client {
     config: Arc<ClusterConfig>,
     tables: Vec<Table>,
+    operator: Option<OperatorClient>,
+    hints: Option<Hints>,
     origin: Origin,
     machines: Machines,
     clock: Clock,
@@ -89,6 +98,8 @@ struct Connection {
     opening: Option<oneshot::Receiver<Arc<Session>>>,
     /// The watch of each table.
     watches: Vec<Option<Reader>>,
+    /// The watch of the settings of operators.
+    operator_watch: Option<Reader>,
     failures: u32,
     reconnects: u64,
     trouble: Option<String>,
@@ -114,6 +125,7 @@ impl Client {
             };
             let is_over = runtime.block_on(self.connect());
             self.connection.watches.clear();
+            self.connection.operator_watch = None;
             self.connection.session = None;
             // This ends all tasks of the connection, with everything that they wanted to send.
             runtime.shutdown_background();
@@ -138,7 +150,10 @@ impl Client {
         let (opened, session) = oneshot::channel();
         self.connection.opening = Some(session);
         let opening = Session::open(
-            Arc::clone(&self.config),
+            SessionConfig {
+                cluster: Arc::clone(&self.config),
+                shares_operator: self.operator.is_some(),
+            },
             names.collect(),
             self.origin,
             sender.clone(),
@@ -211,6 +226,7 @@ impl Client {
             Some(Order::End) => return Round::End,
             Some(Order::WhenInSync(sender)) => self.waiters.push(sender),
             Some(Order::Check(reply)) => self.check(now_ms, reply),
+            Some(Order::Command(request, reply)) => self.command(now_ms, request, reply),
             None => {}
         }
         let mut is_lost = false;
@@ -242,6 +258,9 @@ impl Client {
                 Some(Order::WhenInSync(sender)) => self.waiters.push(sender),
                 // It is answered with an error, because it is dropped.
                 Some(Order::Check(_)) => {}
+                Some(Order::Command(request, reply)) => {
+                    self.command(self.clock.now_ms(), request, reply);
+                }
             },
             _ = tick.tick() => {}
         }
@@ -282,6 +301,21 @@ impl Client {
                     self.tables[table].handle(now_ms, event);
                 }
             }
+            Message::Operator(event) => {
+                if let Some(operator) = &mut self.operator {
+                    operator.handle(now_ms, event);
+                }
+            }
+            Message::OperatorTrouble(reason) => {
+                if let Some(operator) = &mut self.operator {
+                    operator.handle_trouble(reason);
+                }
+            }
+            Message::Hint(hint) => {
+                if let Some(hints) = &mut self.hints {
+                    hints.follow(now_ms, &hint);
+                }
+            }
             Message::Ask(table, question) => self.tables[table].answer(question),
         }
         false
@@ -310,17 +344,65 @@ impl Client {
                 }
             }
         }
+        self.poll_operator(now_ms);
+        self.send_hints(now_ms);
         if is_busy { Round::Busy } else { Round::Continue }
     }
 
+    fn poll_operator(&mut self, now_ms: u64) {
+        let Some(operator) = &mut self.operator else { return };
+        let mut commands = Vec::new();
+        operator.poll(now_ms, &mut commands);
+        for command in commands {
+            // Without a connection, the replica has no commands.
+            let Some(session) = &self.connection.session else { return };
+            let is_watch = matches!(command, OperatorCommand::Watch { .. });
+            let reader = session.operator_command(command);
+            if is_watch {
+                self.connection.operator_watch = reader;
+            }
+        }
+    }
+
+    /// Reports changes of the health of servers to the other daemons. Without a connection they are not reported.
+    fn send_hints(&mut self, now_ms: u64) {
+        let Some(hints) = &mut self.hints else { return };
+        let tables = &mut self.tables;
+        // Bindings to servers that are down are not adopted from other daemons.
+        let found = hints.take_notices(now_ms, |pool, target, is_down| {
+            for table in tables.iter_mut().filter(|table| table.name == pool) {
+                table.replica.set_down(target, is_down);
+            }
+        });
+        for hint in found {
+            if let Some(session) = &self.connection.session {
+                session.send_hint(&hint, self.origin);
+                hints.count_sent();
+            }
+        }
+    }
+
+    fn command(&mut self, now_ms: u64, request: CommandRequest, reply: CommandReply) {
+        // Without shared settings the reply is dropped.
+        if let Some(operator) = &mut self.operator {
+            operator.ask(now_ms, request, reply);
+        }
+    }
+
+    fn is_in_sync(&self) -> bool {
+        let has_settings = self.operator.as_ref().is_none_or(OperatorClient::is_in_sync);
+        has_settings && self.tables.iter().all(Table::is_in_sync)
+    }
+
     fn end_of_round(&mut self, now_ms: u64) {
-        if !self.waiters.is_empty() && self.tables.iter().all(Table::is_in_sync) {
+        if !self.waiters.is_empty() && self.is_in_sync() {
             // A waiter that has gone needs no answer.
             for waiter in self.waiters.drain(..) {
                 let _ = waiter.send(());
             }
         }
-        if now_ms >= self.status_due_ms {
+        let has_changed = self.operator.as_mut().is_some_and(OperatorClient::take_changed);
+        if has_changed || now_ms >= self.status_due_ms {
             self.status_due_ms = now_ms + STATUS_INTERVAL_MS;
             self.publish_status(now_ms);
         }
@@ -333,6 +415,9 @@ impl Client {
         self.connection.failures = self.connection.failures.saturating_add(1);
         for table in &mut self.tables {
             table.handle(now_ms, Event::Disconnected);
+        }
+        if let Some(operator) = &mut self.operator {
+            operator.handle(now_ms, OperatorEvent::Disconnected);
         }
         self.publish_status(now_ms);
     }
@@ -349,6 +434,8 @@ impl Client {
             reconnects: connection.reconnects,
             trouble: connection.trouble.clone(),
             tables: tables.collect(),
+            operator: self.operator.as_ref().map(OperatorClient::status),
+            hints: self.hints.as_ref().map(Hints::counters).unwrap_or_default(),
         };
         *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
     }

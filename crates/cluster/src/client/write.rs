@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use async_nats::HeaderMap;
 use async_nats::jetstream::ErrorCode;
+use async_nats::{Client, HeaderMap};
+use bytes::Bytes;
 use serde_json::Value as Json;
 
 use super::bucket::Bucket;
@@ -18,7 +19,7 @@ const REJECTED_DELAY: Duration = Duration::from_secs(1);
 
 /// What the server answered.
 #[derive(Debug)]
-enum Answer {
+pub(super) enum Answer {
     Accepted(u64),
     /// The key has another revision.
     LostRace,
@@ -62,16 +63,27 @@ async fn publish(
 ) -> Option<Answer> {
     let name = format!("{}{}", bucket.prefix, change::name(subject));
     let mut headers = HeaderMap::new();
-    headers.insert(EXPECTED, expect.to_string());
     let payload = match value {
-        Some(value) => bytes::Bytes::copy_from_slice(&value.encode()),
+        Some(value) => Bytes::copy_from_slice(&value.encode()),
         None => {
             headers.insert(OPERATION, "DEL");
-            bytes::Bytes::new()
+            Bytes::new()
         }
     };
     // Without an answer the replica gives the connection up.
-    let message = bucket.client.request_with_headers(name, headers, payload).await.ok()?;
+    put(&bucket.client, name, headers, payload, expect).await
+}
+
+/// Writes a subject if its last message has the expected revision. `None`: there is no answer.
+pub(super) async fn put(
+    client: &Client,
+    subject: String,
+    mut headers: HeaderMap,
+    payload: Bytes,
+    expect: u64,
+) -> Option<Answer> {
+    headers.insert(EXPECTED, expect.to_string());
+    let message = client.request_with_headers(subject, headers, payload).await.ok()?;
     answer(&message.payload)
 }
 

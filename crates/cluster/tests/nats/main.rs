@@ -19,6 +19,7 @@ mod load;
 #[path = "../support/nats.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod nats;
+mod operator;
 mod partitions;
 mod servers;
 #[path = "../../../database/tests/support/untested.rs"]

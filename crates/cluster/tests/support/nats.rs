@@ -216,6 +216,11 @@ impl Nats {
         }
     }
 
+    /// Removes the file store of a server that does not run.
+    pub(crate) fn wipe(&self, number: usize) {
+        std::fs::remove_dir_all(self.folder.path().join(number.to_string())).unwrap();
+    }
+
     /// Waits until all running servers are current and have a leader.
     pub(crate) fn wait_until_ready(&self) {
         let start = Instant::now();

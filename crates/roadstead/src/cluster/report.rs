@@ -3,12 +3,23 @@
 use std::fmt::Write as _;
 
 use cluster::{
-    CheckReport, CheckedKey, ClusterStatus, Counters, MachineStatus, State, TableStatus,
+    Author, CheckReport, CheckedKey, ClusterStatus, Counters, Entry, MachineStatus,
+    OperatorCounters, OperatorKey, OperatorStatus, Setting, State, TableStatus,
 };
 use serde_json::{Value, json};
 
 pub(super) fn status(status: &ClusterStatus) -> String {
-    let ClusterStatus { site, machine, origin, server, reconnects, trouble, tables } = status;
+    let ClusterStatus {
+        site,
+        machine,
+        origin,
+        server,
+        reconnects,
+        trouble,
+        tables,
+        operator,
+        hints,
+    } = status;
     let json = json!({
         "site": site,
         "machine": machine,
@@ -17,8 +28,45 @@ pub(super) fn status(status: &ClusterStatus) -> String {
         "reconnects": reconnects,
         "trouble": trouble,
         "pools": tables.iter().map(table).collect::<Vec<_>>(),
+        "commands": operator.as_ref().map(commands),
+        "health_hints": { "sent": hints.sent, "received": hints.received },
     });
     format!("{json:#}")
+}
+
+/// What operators have set on all machines.
+fn commands(operator: &OperatorStatus) -> Value {
+    let OperatorStatus { state, revision, counters, entries, trouble } = operator;
+    let OperatorCounters { stored, failed, conflicts, histories_lost, restored, .. } = counters;
+    json!({
+        "state": state.as_str(),
+        "is_read": *state == State::InSync,
+        "revision": revision,
+        "trouble": trouble,
+        "entries": entries.iter().map(|(key, entry)| command(key, entry)).collect::<Vec<_>>(),
+        "stored": stored,
+        "failed": failed,
+        "conflicts": conflicts,
+        "new_histories": histories_lost,
+        "restored": restored,
+    })
+}
+
+fn command(key: &OperatorKey, Entry { setting, author }: &Entry) -> Value {
+    let mut json = match (key, setting) {
+        (OperatorKey::Worker { pool, worker }, Setting::Worker { admin_state, weight }) => {
+            json!({ "pool": pool, "server": worker, "state": admin_state.as_str(), "weight": weight })
+        }
+        (key, setting) => {
+            let state = if *setting == Setting::Fallback(true) { "on" } else { "off" };
+            json!({ "pool": key.pool(), "fallback": state })
+        }
+    };
+    let Author { who, machine, when } = author;
+    json["who"] = who.as_str().into();
+    json["machine"] = machine.as_str().into();
+    json["when"] = when.as_str().into();
+    json
 }
 
 fn table(table: &TableStatus) -> Value {
@@ -152,6 +200,66 @@ const FAMILIES: &[Family] = &[
     ),
 ];
 
+/// A metric of hints about the health of servers: name, kind, help, value.
+type HintFamily = (&'static str, &'static str, &'static str, fn(&ClusterStatus) -> u64);
+
+const HINT_FAMILIES: &[HintFamily] = &[
+    (
+        "roadstead_cluster_health_hints_sent_total",
+        "counter",
+        "Changes of the health of servers that this daemon has reported to other machines.",
+        |it| it.hints.sent,
+    ),
+    (
+        "roadstead_cluster_health_hints_received_total",
+        "counter",
+        "Changes of the health of servers that other machines have reported.",
+        |it| it.hints.received,
+    ),
+];
+
+/// A metric of the commands that machines share: name, kind, help, value.
+type CommandFamily = (&'static str, &'static str, &'static str, fn(&OperatorStatus) -> u64);
+
+const COMMAND_FAMILIES: &[CommandFamily] = &[
+    (
+        "roadstead_cluster_commands_in_sync",
+        "gauge",
+        "1 while the commands of operators are read and stored as they happen.",
+        |it| u64::from(it.state == State::InSync),
+    ),
+    (
+        "roadstead_cluster_command_entries",
+        "gauge",
+        "Servers and fallbacks for which operators have set another state or weight than the default.",
+        |it| it.entries.len() as u64,
+    ),
+    (
+        "roadstead_cluster_commands_stored_total",
+        "counter",
+        "Commands of this daemon that were stored for all machines.",
+        |it| it.counters.stored,
+    ),
+    (
+        "roadstead_cluster_commands_failed_total",
+        "counter",
+        "Commands of this daemon that were not stored, or whose outcome is unknown.",
+        |it| it.counters.failed,
+    ),
+    (
+        "roadstead_cluster_command_conflicts_total",
+        "counter",
+        "Writes of commands that were repeated because another machine was faster.",
+        |it| it.counters.conflicts,
+    ),
+    (
+        "roadstead_cluster_commands_restored_total",
+        "counter",
+        "Entries that this daemon stored again because the NATS servers had lost them.",
+        |it| it.counters.restored,
+    ),
+];
+
 pub(super) fn metrics(status: &ClusterStatus) -> String {
     let mut text = String::new();
     let mut family = |name: &str, kind: &str, help: &str, lines: &dyn Fn(&mut String)| {
@@ -168,6 +276,14 @@ pub(super) fn metrics(status: &ClusterStatus) -> String {
     let name = "roadstead_cluster_reconnects_total";
     let help = "Connections to NATS servers that were lost.";
     family(name, "counter", help, &single(name, status.reconnects));
+    for (name, kind, help, value) in HINT_FAMILIES {
+        family(name, kind, help, &single(name, value(status)));
+    }
+    if let Some(operator) = &status.operator {
+        for (name, kind, help, value) in COMMAND_FAMILIES {
+            family(name, kind, help, &single(name, value(operator)));
+        }
+    }
     for (name, kind, help, value) in FAMILIES {
         family(name, kind, help, &|text| {
             for table in &status.tables {
