@@ -1,14 +1,19 @@
 //! Requests of an operator about load balancing: weights, states of workers, the fallback, and explanations.
 
+use axum::Extension;
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use gateway::{Access, Order, OrderResult};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use crate::cluster::SharedCommand;
+use crate::gate::Caller;
 use crate::pages::{STATUS_WAIT, not_found};
+use crate::routes::App;
+use crate::shared_command;
 
 /// The maximum number of decisions on one page.
 const DECISIONS_MAX: usize = 100;
@@ -45,20 +50,50 @@ fn late() -> Response {
 }
 
 pub(crate) async fn fallback(
-    State(access): State<Access>,
+    State(app): State<App>,
     Path(pool): Path<String>,
+    RawQuery(query): RawQuery,
+    Extension(caller): Extension<Caller>,
     body: Bytes,
 ) -> Response {
-    match body.trim_ascii() {
-        b"on" => order(access, pool, Order::Fallback(true)).await,
-        b"off" => order(access, pool, Order::Fallback(false)).await,
-        _ => (StatusCode::BAD_REQUEST, "the body is `on` or `off`\n").into_response(),
+    let on = match body.trim_ascii() {
+        b"on" => true,
+        b"off" => false,
+        _ => return (StatusCode::BAD_REQUEST, "the body is `on` or `off`\n").into_response(),
+    };
+    carry_out(app, (pool, Order::Fallback(on)), query.as_deref(), caller).await
+}
+
+/// Carries out a command: on all machines if they share commands for this pool, otherwise at this daemon.
+async fn carry_out(
+    app: App,
+    (pool, what): (String, Order),
+    query: Option<&str>,
+    Caller(who): Caller,
+) -> Response {
+    let is_local = match query {
+        None | Some("") => false,
+        Some("local") => true,
+        Some(_) => {
+            let text = "the only parameter of this command is `local`\n";
+            return (StatusCode::BAD_REQUEST, text).into_response();
+        }
+    };
+    let shared = app.cluster.and_then(|cluster| cluster.commands);
+    match shared.filter(|shared| !is_local && shared.pools.contains(&pool)) {
+        None => order(app.access, pool, what).await,
+        Some(shared) => {
+            let command = SharedCommand { pool, order: what, who };
+            shared_command::carry_out(&app.access, &shared, command).await
+        }
     }
 }
 
 pub(crate) async fn worker(
-    State(access): State<Access>,
+    State(app): State<App>,
     Path((pool, worker, verb)): Path<(String, String, String)>,
+    RawQuery(query): RawQuery,
+    Extension(caller): Extension<Caller>,
     body: Bytes,
 ) -> Response {
     let what = match verb.as_str() {
@@ -77,7 +112,7 @@ pub(crate) async fn worker(
             return (StatusCode::NOT_FOUND, text).into_response();
         }
     };
-    order(access, pool, what).await
+    carry_out(app, (pool, what), query.as_deref(), caller).await
 }
 
 /// Returns the weight in a body; `Some(None)`: the configured weight.

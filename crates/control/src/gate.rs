@@ -144,6 +144,10 @@ pub(crate) enum Identity {
     Anonymous,
 }
 
+/// The client of a request, as the audit log names it.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller(pub(crate) String);
+
 /// The configuration and state of the checks.
 #[derive(Debug)]
 pub(crate) struct Gate {
@@ -357,6 +361,7 @@ async fn answer(
         return (identity, false, Rejection::AnonymousBody.into_response());
     }
     parts.extensions.insert(identity.role());
+    parts.extensions.insert(Caller(identity.described(Some(peer))));
     if let (Identity::Token, Some(place)) =
         (identity, parts.extensions.get::<Arc<ConnectionSlot>>())
     {
@@ -386,15 +391,7 @@ async fn receive(bodies: &Semaphore, body: Body) -> Result<(Body, SemaphorePermi
 
 /// Logs an attempt to change something, including a rejected one, and a wrong token.
 fn audit(peer: Option<Peer>, identity: Identity, method: &Method, path: &str, status: StatusCode) {
-    let who = match (identity, peer) {
-        (Identity::User(uid), Some(Peer::Unix { pid, .. })) => match pid {
-            Some(pid) => format!("uid {uid} (process {pid})"),
-            None => format!("uid {uid}"),
-        },
-        (_, Some(Peer::Unix { uid: Some(uid), .. })) => format!("{} (uid {uid})", identity.name()),
-        (_, Some(Peer::Internet { from, .. })) => format!("{} ({from})", identity.name()),
-        _ => identity.name().to_owned(),
-    };
+    let who = identity.described(peer);
     let status = status.as_u16();
     if status < 400 {
         tracing::info!(status, "admin: {who}: {method} {path}");
@@ -409,6 +406,19 @@ impl Identity {
         match self {
             Self::Token | Self::User(_) => Role::Admin,
             Self::Anonymous => Role::Viewer,
+        }
+    }
+
+    /// The client in the audit log, and the author of a command that machines share.
+    fn described(self, peer: Option<Peer>) -> String {
+        match (self, peer) {
+            (Self::User(uid), Some(Peer::Unix { pid, .. })) => match pid {
+                Some(pid) => format!("uid {uid} (process {pid})"),
+                None => format!("uid {uid}"),
+            },
+            (_, Some(Peer::Unix { uid: Some(uid), .. })) => format!("{} (uid {uid})", self.name()),
+            (_, Some(Peer::Internet { from, .. })) => format!("{} ({from})", self.name()),
+            _ => self.name().to_owned(),
         }
     }
 

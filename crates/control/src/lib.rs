@@ -19,6 +19,7 @@ mod reload;
 mod role;
 mod routes;
 mod server;
+mod shared_command;
 mod shared_page;
 mod socket;
 mod token_file;
@@ -36,7 +37,9 @@ use settings::Address;
 use gate::Gate;
 use token_file::TokenFile;
 
-pub use cluster::Cluster;
+pub use cluster::{
+    Cluster, CommandFailure, CommandReply, FailureKind, SharedCommand, SharedCommands,
+};
 pub use gate::REQUEST_HEADER;
 pub use reload::Reload;
 pub use token_file::local_token;

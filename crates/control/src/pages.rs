@@ -40,7 +40,7 @@ pub(crate) async fn metrics(
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page.unwrap_or_default())
 }
 
-async fn ask_status(access: &Access) -> Option<Status> {
+pub(crate) async fn ask_status(access: &Access) -> Option<Status> {
     let (reply, answer) = oneshot::channel();
     access.status(move |status| {
         // The client may have disconnected.

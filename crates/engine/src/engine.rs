@@ -12,7 +12,8 @@ use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use exchange::{
-    BindingUse, Cause, End, ListenerId, Outcome, Phase, PoolId, RequestId, Slice, Stamps, Table,
+    BindingUse, Cause, End, HealthNotice, ListenerId, Outcome, Phase, PoolId, RequestId, Slice,
+    Stamps, Table,
 };
 use pool::Pool;
 
@@ -156,6 +157,8 @@ pub struct Engine {
     effects: Effects,
     /// The pools whose bindings other daemons share.
     shared_bindings: Vec<PoolId>,
+    /// Receives changes of the health of servers, if other daemons learn of them.
+    health_notices: Option<SyncSender<HealthNotice>>,
 }
 
 impl std::fmt::Debug for ServedPool {
@@ -202,6 +205,7 @@ impl Engine {
         let shared = pools.entries().filter(|(_, served)| is_shared(served)).map(|(id, _)| id);
         let mut engine = Self {
             shared_bindings: shared.collect(),
+            health_notices: None,
             exchanges,
             shard_link,
             barriers: Barriers::default(),

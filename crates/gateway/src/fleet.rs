@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use event::Mailbox;
 use exchange::{BindingChange, ListenerId, PoolId, SHARDS_MAX, Table};
@@ -24,7 +24,9 @@ use crate::shared_upstreams::{SharedUpstreams, shared_servers};
 use engine::backlog::Backlog;
 use engine::shard_group::ShardGroup;
 use engine::shard_message::MAIL_BYTES_MAX;
+use flow::order::Order;
 use frontend::bodies::Bodies;
+use observe::status::OrderResult;
 
 /// The minimum and maximum number of bytes of one request's parts in transit between two shards.
 const WINDOW_MIN: usize = 4 << 10;
@@ -53,6 +55,8 @@ pub struct Fleet {
     tickets: AtomicU64,
     /// The bindings that are shared with other daemons.
     bindings: OnceLock<SharedBindings>,
+    /// What operators have stored for servers on all machines, by pool and server.
+    stored: Mutex<BTreeMap<(String, String), Order>>,
 }
 
 impl Drop for Fleet {
@@ -148,6 +152,7 @@ impl Fleet {
             mail_bytes: mailboxes.iter().map(|_| AtomicUsize::new(0)).collect(),
             tickets: AtomicU64::new(0),
             bindings: OnceLock::new(),
+            stored: Mutex::default(),
             names,
             mailboxes,
             pools,
@@ -182,6 +187,7 @@ impl Fleet {
             mail_bytes: vec![AtomicUsize::new(0)],
             tickets: AtomicU64::new(0),
             bindings: OnceLock::new(),
+            stored: Mutex::default(),
             names: Resolver::new(resolver::system(), vec![mailbox.clone()]),
             mailboxes: vec![mailbox],
             pools: served,
@@ -222,6 +228,41 @@ impl Fleet {
         match mailbox.try_send(ShardMail::Bindings { pool, changes }) {
             Err(ShardMail::Bindings { changes, .. }) => Err(changes),
             _ => Ok(()),
+        }
+    }
+
+    /// Applies what operators have stored for a pool on all machines. A reload that adds a server applies it too.
+    /// `reply` is called as for [`ShardMail::Order`].
+    pub fn apply_stored(
+        &self,
+        pool: &str,
+        order: Order,
+        reply: Box<dyn FnOnce(OrderResult) + Send>,
+    ) {
+        if let Order::Stored { worker, .. } = &order {
+            self.stored().insert((pool.to_owned(), worker.clone()), order.clone());
+        }
+        let owner = self.mailbox(self.owner_of(pool));
+        owner.post(ShardMail::Order { pool: pool.to_owned(), order, reply });
+    }
+
+    /// What operators have stored for a server.
+    pub(crate) fn stored_order(&self, pool: &str, worker: &str) -> Option<Order> {
+        self.stored().get(&(pool.to_owned(), worker.to_owned())).cloned()
+    }
+
+    fn stored(&self) -> MutexGuard<'_, BTreeMap<(String, String), Order>> {
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Another daemon reports that the health of a server has changed. If too many messages wait, the report is
+    /// dropped: the next check of the server is due soon anyway.
+    pub fn check_now(&self, pool: &str, worker: &str) {
+        let Some((pool, owner)) = self.find(pool) else { return };
+        let mailbox = self.mailbox(owner);
+        if mailbox.waiting() < CHANGES_WAITING_MAX {
+            // A shard that has ended checks nothing.
+            let _ = mailbox.try_send(ShardMail::CheckNow { pool, worker: worker.to_owned() });
         }
     }
 

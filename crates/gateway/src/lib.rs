@@ -46,7 +46,7 @@ pub use drain::{DrainLimits, DrainResult};
 pub use engine::exchanges::moves_made;
 pub use engine::shard_message::ShardMessages;
 pub use error::BuildError;
-pub use exchange::{BindingChange, BindingUse, Outcome, Verdict};
+pub use exchange::{AdminState, BindingChange, BindingUse, HealthNotice, Outcome, PoolId, Verdict};
 pub use fleet::Fleet;
 pub use flow::order::Order;
 pub use flow::worker_report::{HandlerReport, WorkerReport};

@@ -86,6 +86,13 @@ pub enum ShardMail {
         /// The changes.
         changes: Vec<BindingChange>,
     },
+    /// Another daemon reports that the health of a server has changed. If this daemon checks the server, it does so now.
+    CheckNow {
+        /// The pool, which this shard owns.
+        pool: PoolId,
+        /// The name of the server.
+        worker: String,
+    },
     /// Messages of another shard.
     Shard {
         /// The number of the other shard.
@@ -117,6 +124,7 @@ impl std::fmt::Debug for ShardMail {
             Self::Reload { .. } => "Reload",
             Self::Moved { .. } => "Moved",
             Self::Bindings { .. } => "Bindings",
+            Self::CheckNow { .. } => "CheckNow",
             Self::Shard { .. } => "Shard",
             Self::Memory => "Memory",
             Self::Drain => "Drain",

@@ -1,9 +1,9 @@
-//! The bindings of clients that this daemon shares with others, as the shards see them.
+//! The bindings of clients that this daemon shares with others, and what it reports to them, as the shards see it.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::SyncSender;
 
-use exchange::{BindingUse, PoolId};
+use exchange::{BindingUse, HealthNotice, PoolId};
 
 /// What shards need to share bindings with other daemons. It is set before the shards are built.
 #[derive(Debug)]
@@ -12,4 +12,6 @@ pub struct SharedBindings {
     pub secret: (u64, u64),
     /// Receives the uses of bindings, for each pool that shares them.
     pub uses: BTreeMap<PoolId, SyncSender<Vec<BindingUse>>>,
+    /// Receives changes of the health of servers.
+    pub health: SyncSender<HealthNotice>,
 }

@@ -1,14 +1,18 @@
 //! The cluster of a daemon: connects the pools that share bindings with the thread that talks to NATS.
 
+mod commands;
 mod report;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use cluster::{Changes, Cluster, ClusterConfig, Secret, Settings, TableConfig, TlsFiles};
+use cluster::{
+    Changes, Cluster, ClusterConfig, HealthHints, Secret, Settings, Sharing, TableConfig, TlsFiles,
+};
 use exchange::BindingChange;
 use gateway::{Fleet, SharedBindings};
 use settings::Configuration;
@@ -20,6 +24,8 @@ use crate::binding;
 const SECRET_MIN: usize = 16;
 /// The maximum time of a comparison with other machines.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(60);
+/// The maximum number of changes of the health of servers that wait for the thread.
+const NOTICES_MAX: usize = 1024;
 /// The time between two marks in a bucket, at which daemons compare their contents, in milliseconds: at least, and at
 /// most.
 const MARK_MS: (u64, u64) = (500, 10_000);
@@ -28,6 +34,10 @@ const MARK_MS: (u64, u64) = (500, 10_000);
 #[derive(Debug)]
 pub(crate) struct ClusterThread {
     cluster: Arc<Cluster>,
+    /// The pools whose commands machines share; `None`: they share none.
+    pools: Option<Arc<BTreeSet<String>>>,
+    /// The names of the site and of this machine.
+    names: (String, String),
     start_timeout: Duration,
     /// Whether the loops run.
     is_started: Arc<AtomicBool>,
@@ -71,7 +81,18 @@ impl ClusterThread {
                 changes,
             });
         }
-        fleet.share_bindings(SharedBindings { secret: (secret.0, secret.1), uses });
+        let (health, notices) = sync_channel(NOTICES_MAX);
+        fleet.share_bindings(SharedBindings { secret: (secret.0, secret.1), uses, health });
+        let pools = commands::pools(configuration);
+        let named = pools.iter().filter_map(|pool| Some((fleet.pool(pool)?, pool.clone())));
+        let to = Arc::clone(fleet);
+        let health = HealthHints {
+            notices,
+            pools: named.collect(),
+            check: Box::new(move |pool, worker| to.check_now(pool, worker)),
+        };
+        let pools = Some(Arc::new(pools)).filter(|it| settings.share_commands && !it.is_empty());
+        let operator = pools.is_some().then(|| commands::apply(Arc::clone(fleet)));
         let config = ClusterConfig {
             servers: settings.nats.clone(),
             tls: tls(settings),
@@ -82,18 +103,21 @@ impl ClusterThread {
             replicas: settings.stored_by(),
         };
         let seed = binding::seed().map_err(|error| invalid(&error.to_string()))?;
-        let cluster = Cluster::start(config, tables, seed);
+        let names = (config.site.clone(), config.machine.clone());
+        let sharing = Sharing { operator, health: Some(health) };
+        let cluster = Cluster::start_sharing(config, tables, sharing, seed);
         let cluster = cluster.map_err(|error| invalid(&format!("no thread: {error}")))?;
         let start_timeout = settings.start_timeout;
-        Ok(Some(Self { cluster: Arc::new(cluster), start_timeout, is_started }))
+        Ok(Some(Self { cluster: Arc::new(cluster), pools, names, start_timeout, is_started }))
     }
 
-    /// Waits for the bindings of the other machines, for a limited time. Listeners are bound meanwhile, so clients wait.
+    /// Waits for the bindings of the other machines and the commands of operators, for a limited time. Listeners are bound meanwhile, so clients wait.
     pub(crate) fn wait(&self) {
         if !self.cluster.wait_in_sync(self.start_timeout) {
-            let trouble = self.cluster.status().trouble;
+            let status = self.cluster.status();
+            let trouble = status.trouble.or_else(|| status.operator?.trouble);
             tracing::warn!(
-                "serving without the bindings of other machines, which were not read within {:?}: {}",
+                "serving without the bindings and commands of other machines, which were not read within {:?}: {}",
                 self.start_timeout,
                 trouble.as_deref().unwrap_or("they are still being read"),
             );
@@ -119,6 +143,9 @@ impl ClusterThread {
                 })
             }),
             metrics: Arc::new(move || report::metrics(&metrics.status())),
+            commands: self.pools.as_ref().map(|pools| {
+                commands::commands(Arc::clone(&self.cluster), Arc::clone(pools), self.names.clone())
+            }),
         }
     }
 }

@@ -18,6 +18,21 @@ pub struct CtlArgs {
     command: CtlCommand,
 }
 
+/// Which machines a command applies to.
+#[derive(Clone, Copy, Debug, Default, Args)]
+struct Scope {
+    /// Change only this daemon. Without it, machines of a cluster share the command if the pool has `servers`.
+    #[arg(long)]
+    local: bool,
+}
+
+impl Scope {
+    /// The query of the request.
+    const fn query(self) -> &'static str {
+        if self.local { "?local" } else { "" }
+    }
+}
+
 /// The commands of `ctl`.
 #[derive(Debug, Subcommand)]
 enum CtlCommand {
@@ -30,6 +45,8 @@ enum CtlCommand {
         /// `on` or `off`.
         #[arg(value_parser = ["on", "off"])]
         state: String,
+        #[command(flatten)]
+        scope: Scope,
     },
     /// Set the weight of a worker. With weight 0, it serves only the clients that are bound to it.
     Weight {
@@ -39,6 +56,8 @@ enum CtlCommand {
         worker: String,
         /// A number from 0 to 256, or `default` for the configured weight.
         weight: String,
+        #[command(flatten)]
+        scope: Scope,
     },
     /// Send no more requests to a worker.
     Disable {
@@ -46,6 +65,8 @@ enum CtlCommand {
         pool: String,
         /// The name of the worker, as in `places` of /status.
         worker: String,
+        #[command(flatten)]
+        scope: Scope,
     },
     /// Use a worker again after `disable` or `drain`.
     Enable {
@@ -53,6 +74,8 @@ enum CtlCommand {
         pool: String,
         /// The name of the worker, as in `places` of /status.
         worker: String,
+        #[command(flatten)]
+        scope: Scope,
     },
     /// Send a worker only requests of clients that are bound to it.
     Drain {
@@ -60,6 +83,8 @@ enum CtlCommand {
         pool: String,
         /// The name of the worker, as in `places` of /status.
         worker: String,
+        #[command(flatten)]
+        scope: Scope,
     },
     /// Replace the workers of a pool, a few at a time.
     ///
@@ -117,20 +142,26 @@ pub fn main(arguments: &CtlArgs) -> ExitCode {
 
 /// Returns the HTTP request of a command: method, path and body.
 fn call(command: &CtlCommand) -> (&'static str, String, &str) {
-    let worker = |pool: &str, worker: &str, verb: &str| {
-        format!("/pools/{}/workers/{}/{verb}", escaped(pool), escaped(worker))
+    let worker = |pool: &str, worker: &str, verb: &str, scope: Scope| {
+        format!("/pools/{}/workers/{}/{verb}{}", escaped(pool), escaped(worker), scope.query())
     };
     match command {
         CtlCommand::Status => ("GET", "/status".to_owned(), ""),
-        CtlCommand::Fallback { pool, state } => {
-            ("POST", format!("/pools/{}/fallback", escaped(pool)), state)
+        CtlCommand::Fallback { pool, state, scope } => {
+            ("POST", format!("/pools/{}/fallback{}", escaped(pool), scope.query()), state)
         }
-        CtlCommand::Weight { pool, worker: name, weight } => {
-            ("POST", worker(pool, name, "weight"), weight)
+        CtlCommand::Weight { pool, worker: name, weight, scope } => {
+            ("POST", worker(pool, name, "weight", *scope), weight)
         }
-        CtlCommand::Disable { pool, worker: name } => ("POST", worker(pool, name, "disable"), ""),
-        CtlCommand::Enable { pool, worker: name } => ("POST", worker(pool, name, "enable"), ""),
-        CtlCommand::Drain { pool, worker: name } => ("POST", worker(pool, name, "drain"), ""),
+        CtlCommand::Disable { pool, worker: name, scope } => {
+            ("POST", worker(pool, name, "disable", *scope), "")
+        }
+        CtlCommand::Enable { pool, worker: name, scope } => {
+            ("POST", worker(pool, name, "enable", *scope), "")
+        }
+        CtlCommand::Drain { pool, worker: name, scope } => {
+            ("POST", worker(pool, name, "drain", *scope), "")
+        }
         CtlCommand::Recycle { pool } => ("POST", format!("/recycle/{}", escaped(pool)), ""),
         CtlCommand::Cluster(ClusterCommand::Status) => ("GET", "/cluster".to_owned(), ""),
         CtlCommand::Cluster(ClusterCommand::Check) => ("GET", "/cluster/check".to_owned(), ""),
@@ -147,7 +178,7 @@ fn call(command: &CtlCommand) -> (&'static str, String, &str) {
 /// The commands of `ctl cluster`.
 #[derive(Debug, Subcommand)]
 enum ClusterCommand {
-    /// Show the connection, the shared bindings of each pool, and the other machines.
+    /// Show the connection, the shared bindings of each pool, the other machines, and what operators have set.
     Status,
     /// Compare the bindings with those of the other machines, key by key. Changes that are under way are left out.
     Check,
@@ -163,9 +194,16 @@ mod tests {
             pool: "a/b".to_owned(),
             worker: "10.0.0.1:80 x".to_owned(),
             weight: "3".to_owned(),
+            scope: Scope::default(),
         };
         let path = "/pools/a%2Fb/workers/10.0.0.1%3A80%20x/weight".to_owned();
         assert_eq!(call(&weight), ("POST", path, "3"));
+        let local = CtlCommand::Disable {
+            pool: "a".to_owned(),
+            worker: "b?c".to_owned(),
+            scope: Scope { local: true },
+        };
+        assert_eq!(call(&local).1, "/pools/a/workers/b%3Fc/disable?local");
         let why = |what: &str| call(&CtlCommand::Why { what: what.to_owned() }).1;
         assert_eq!((why("17").as_str(), why("api").as_str()), ("/why/17", "/pools/api/why"));
     }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use exchange::{
-    Cause, End, Outcome, Phase, PoolId, RequestId, Stamps, Verdict, WorkerId, WorkerIndex,
+    AdminState, Cause, End, Outcome, Phase, PoolId, RequestId, Stamps, Verdict, WorkerId,
+    WorkerIndex,
 };
-use pool::{AdminState, Control, Decided, Decision, Refused, Retry};
+use pool::{Control, Decided, Decision, Refused, Retry};
 
 use super::{Engine, QueuedRequest, ServedPool};
 use crate::balance::FallbackConfig;
@@ -102,6 +103,9 @@ impl Engine {
             return OrderResult::Unknown(format!("there is no pool {pool}"));
         };
         let (worker, control, done) = match order {
+            Order::Stored { worker, admin_state, weight, by } => {
+                return served.apply_stored(now, worker, (*admin_state, *weight), by);
+            }
             Order::Fallback(on) => {
                 served.pool.handle_fallback(now, *on);
                 served.dirty = true;
@@ -233,6 +237,37 @@ impl Engine {
             text.push_str(&format!("; out: {name} {}", out.why));
         }
         text
+    }
+}
+
+impl ServedPool {
+    /// Applies what operators have stored for a server on all machines. Returns a remark about this daemon.
+    fn apply_stored(
+        &mut self,
+        now: Instant,
+        worker: &str,
+        (admin_state, weight): (AdminState, Option<u32>),
+        by: &str,
+    ) -> OrderResult {
+        let pool = &self.name;
+        let controls = [Control::AdminState(admin_state), Control::Weight(weight)];
+        let mut is_known = true;
+        for control in controls {
+            is_known &= self.pool.handle_control(now, worker, control);
+        }
+        if !is_known {
+            return OrderResult::Unknown(format!("pool {pool} has no worker {worker}"));
+        }
+        self.dirty = true;
+        let state = admin_state.as_str();
+        let weight = weight.map_or_else(|| "default".to_owned(), |weight| weight.to_string());
+        tracing::warn!("worker {worker} of pool {pool} is {state}, weight {weight}: {by}");
+        let is_meant = |view: &pool::WorkerView<'_>| view.name == Some(worker);
+        let out = self.pool.workers().find(is_meant).and_then(|view| view.out);
+        let remark = out.filter(|_| admin_state == AdminState::Enabled);
+        OrderResult::Done(remark.map_or_else(String::new, |out| {
+            format!("on this machine it still receives no new requests: {out}")
+        }))
     }
 }
 

@@ -1,8 +1,9 @@
 //! Logs automatic changes in a pool: the health of workers, and the fallback.
 
+use std::sync::mpsc::SyncSender;
 use std::time::Instant;
 
-use exchange::{PoolId, WorkerId};
+use exchange::{HealthNotice, PoolId, WorkerId, WorkerIndex};
 use pool::{FallbackReason, HealthCause, HealthState};
 
 use super::fallback_log::{FallbackLine, FallbackState};
@@ -12,9 +13,11 @@ use observe::printable::printable;
 impl Engine {
     /// Logs the changes in a pool since the last call.
     pub(super) fn log_changes(&mut self, pool: PoolId) {
-        let served = &mut self.pools[pool];
+        let Self { pools, health_notices, .. } = self;
+        let served = &mut pools[pool];
+        let notices = health_notices.as_ref().map(|to| (pool, to));
         let replaced = &mut self.effects.to_replace;
-        served.log_health_changes(self.now, |worker| replaced.push_back((pool, worker)));
+        served.log_health_changes(self.now, notices, |worker| replaced.push_back((pool, worker)));
         let fallback = FallbackState::of(&served.pool);
         let pool = &served.name;
         match served.fallback_log.note(fallback, self.now) {
@@ -47,8 +50,16 @@ impl ServedPool {
 
     /// Logs which workers receive requests again or no longer, with the reason. `replace` is called for each worker to
     /// replace.
-    fn log_health_changes(&mut self, now: Instant, mut replace: impl FnMut(WorkerId)) {
+    fn log_health_changes(
+        &mut self,
+        now: Instant,
+        notices: Option<(PoolId, &SyncSender<HealthNotice>)>,
+        mut replace: impl FnMut(WorkerId),
+    ) {
         while let Some(change) = self.pool.poll_health_change() {
+            if let Some((pool, to)) = notices {
+                self.report_health(pool, to, change.index, change.state);
+            }
             if change.state == HealthState::Ejected {
                 self.tallies.count_ejection(change.index);
             }
@@ -76,6 +87,35 @@ impl ServedPool {
                 replace(worker);
             }
         }
+    }
+}
+
+impl Engine {
+    /// Reports the health of a server that a reload has added: it may have been down when it was removed.
+    pub fn report_added(&self, pool: PoolId, name: &str) {
+        let (Some(served), Some(to)) = (self.pools.get(pool), &self.health_notices) else { return };
+        let added = served.pool.workers().find(|view| view.name == Some(name));
+        if let Some(view) = added {
+            served.report_health(pool, to, view.index, view.health);
+        }
+    }
+}
+
+impl ServedPool {
+    /// Reports the health of a server to other daemons.
+    fn report_health(
+        &self,
+        pool: PoolId,
+        to: &SyncSender<HealthNotice>,
+        index: WorkerIndex,
+        state: HealthState,
+    ) {
+        let name = self.pool.workers().find(|view| view.index == index);
+        let Some(name) = name.and_then(|view| view.name) else { return };
+        let Some(target) = self.pool.affinity_target_named(name) else { return };
+        let is_up = state == HealthState::Up;
+        // If too many wait, others find out by their own checks.
+        let _ = to.try_send(HealthNotice { pool, worker: name.to_owned(), target, is_up });
     }
 }
 

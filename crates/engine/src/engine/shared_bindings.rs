@@ -1,12 +1,23 @@
-//! Bindings of clients that other daemons share: uses here, and changes there.
+//! What other daemons share: bindings of clients, and changes of the health of servers.
 
-use std::sync::mpsc::TrySendError;
+use std::sync::mpsc::{SyncSender, TrySendError};
 
-use exchange::{BindingChange, PoolId};
+use exchange::{BindingChange, HealthNotice, PoolId, WorkerId};
 
 use super::Engine;
 
 impl Engine {
+    /// Reports changes of the health of servers to other daemons from now on.
+    pub fn share_health(&mut self, notices: SyncSender<HealthNotice>) {
+        self.health_notices = Some(notices);
+    }
+
+    /// Returns the running worker with this name.
+    pub fn worker_named(&self, pool: PoolId, name: &str) -> Option<WorkerId> {
+        let served = self.pools.get(pool)?;
+        served.pool.workers().find(|view| view.name == Some(name))?.worker
+    }
+
     /// Sends what other daemons must learn of the bindings. It never waits and makes no system call: if there is no
     /// room, the pools keep it until the next turn.
     #[inline]

@@ -58,6 +58,9 @@ impl Shard {
         }
         let mut engine = Engine::new(configs, epoch, seed, Arc::clone(&fleet) as _, shard);
         engine.access_log = access_log;
+        if let Some(bindings) = fleet.bindings() {
+            engine.share_health(bindings.health.clone());
+        }
         let mut listener_limits = ListenerLimits::default();
         let mut listeners = Table::default();
         for (config, socket) in configured {

@@ -10,6 +10,7 @@ use super::shortage::CLOSE_BATCH;
 use crate::drain::Stage;
 use crate::shard_mail::ShardMail;
 use backend::health_checks::CheckResult;
+use flow::backend_effect::BackendEffect;
 use flow::client::{Client, Source};
 use flow::request_meta::RequestMeta;
 use observe::status::{ListenerStatus, MemoryStatus, PlaceStatus, PoolStatus, Status, WorkerTally};
@@ -40,6 +41,13 @@ impl Shard {
             ShardMail::Moved { name, to } => self.server_moved(io, &name, to),
             ShardMail::Bindings { pool, changes } => {
                 self.engine.handle_binding_changes(pool, &changes);
+            }
+            ShardMail::CheckNow { pool, worker } => {
+                if let Some(worker) = self.engine.worker_named(pool, &worker) {
+                    let effect = BackendEffect::CheckNow { worker };
+                    self.backends.carry_out(io, pool, effect);
+                    self.take_reports(pool);
+                }
             }
             ShardMail::Shard { from, messages } => {
                 for message in messages.0 {

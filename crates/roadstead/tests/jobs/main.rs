@@ -17,6 +17,8 @@ mod admin;
 mod alignment;
 mod balance;
 mod cluster;
+mod cluster_commands;
+mod cluster_health;
 mod commands;
 mod database_faults;
 mod datagrams;

@@ -6,6 +6,8 @@ use crate::walk::Section;
 
 /// The shortest lifetime of a shared binding, in milliseconds. Uses are reported to other machines late.
 const LIFETIME_MIN_MS: u128 = 10_000;
+/// The bucket with the commands of operators has this name instead of that of a pool.
+const OPERATOR: &str = "operator";
 
 /// Adds a fault for every violated rule of the section.
 pub(super) fn check(cluster: &Section, faults: &mut Vec<Fault>) {
@@ -61,6 +63,10 @@ pub(super) fn check_pool(pool: &Section, has_cluster: bool, faults: &mut Vec<Fau
         at(), if !is_name(&pool.name)
             => format!("the pool `{}` cannot be shared: its name is the name of a bucket", pool.name),
             expected "expected letters, digits, `-` and `_`",
+            help "rename the pool";
+        at(), if pool.name == OPERATOR
+            => "the pool `operator` cannot be shared: the bucket with this name contains the commands of operators",
+            expected "expected another name",
             help "rename the pool";
         sticky.place("lifetime"), if lifetime.is_some_and(|it| it.as_millis() < LIFETIME_MIN_MS)
             => "`lifetime` is too short for a binding that machines share",

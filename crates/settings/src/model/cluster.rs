@@ -23,6 +23,9 @@ options! {
         machine: Option<String> as name;
         /// Number of NATS servers that store each bucket. Default: the number of addresses in `nats`, at most 3.
         replicas: Option<u32> as count(1, 5);
+        /// Whether commands of operators for pools with `servers` (`ctl disable`, `enable`, `drain`, `weight` and
+        /// `fallback`) apply to all machines of the site. Off: they apply to the daemon that receives them.
+        share_commands: bool as switch = "true";
         /// File with the credentials of a NATS user. The user determines the account. Without it, the connection has no
         /// user, or that of the certificate.
         credentials: Option<PathBuf> as name;
