@@ -475,7 +475,7 @@ impl Checks {
                     if why.kind() == std::io::ErrorKind::PermissionDenied
                         && why.raw_os_error().is_none() =>
                 {
-                    "no connection: another user can have chosen the Unix socket; `roadstead check` names the reason"
+                    "no connection: another user can have chosen the Unix socket; `roadstead check --connect` names the reason"
                         .to_owned()
                 }
                 Reason::ConnectFailed(why) => format!("no connection: {}", why.kind()),

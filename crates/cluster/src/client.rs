@@ -31,6 +31,7 @@ mod check;
 mod clock;
 mod config;
 mod hints;
+mod limits;
 mod machines;
 mod messages;
 mod operator;
@@ -49,12 +50,12 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 pub use config::{
-    ApplySetting, Changes, CheckNow, ClusterConfig, CommandReply, HealthHints, Sharing,
-    TableConfig, TlsFiles, Uses, uses,
+    AddressUses, ApplySetting, Changes, CheckNow, ClusterConfig, CommandReply, HealthHints,
+    LimitSharing, Sharing, TableConfig, TlsFiles, Uses, uses,
 };
 pub use status::{
-    CheckReport, CheckedKey, ClusterStatus, HintCounters, MachineStatus, OperatorStatus,
-    TableStatus,
+    CheckReport, CheckedKey, ClusterStatus, HintCounters, LimitCounters, MachineStatus,
+    OperatorStatus, TableStatus,
 };
 
 use crate::operator::CommandRequest;

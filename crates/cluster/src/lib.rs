@@ -94,9 +94,9 @@ mod table;
 mod value;
 
 pub use client::{
-    ApplySetting, Changes, CheckNow, CheckReport, CheckedKey, Cluster, ClusterConfig,
-    ClusterStatus, CommandReply, HealthHints, HintCounters, MachineStatus, OperatorStatus, Sharing,
-    TableConfig, TableStatus, TlsFiles, Uses, uses,
+    AddressUses, ApplySetting, Changes, CheckNow, CheckReport, CheckedKey, Cluster, ClusterConfig,
+    ClusterStatus, CommandReply, HealthHints, HintCounters, LimitCounters, LimitSharing,
+    MachineStatus, OperatorStatus, Sharing, TableConfig, TableStatus, TlsFiles, Uses, uses,
 };
 pub use counters::Counters;
 pub use digest::{Difference, Digest, Listed, SHARDS, ShardDigest, differences};

@@ -16,24 +16,38 @@ use flow::address_limits::{AddressLimits, Entry};
 #[derive(Debug)]
 pub(crate) struct ClientLimits {
     addresses: Addresses,
+    /// The secret of the cluster, if there is one.
+    cluster: Option<(u64, u64)>,
     /// The state of addresses. It is kept when the limits are removed, for clients that connected under them.
     limiter: Option<AddressLimiter>,
 }
 
 impl ClientLimits {
-    pub(crate) fn new(addresses: Addresses, now: Instant, seed: u64) -> Self {
+    /// `cluster`: the secret with which limits are shared, if the daemon has a cluster.
+    pub(crate) fn new(
+        addresses: Addresses,
+        cluster: Option<(u64, u64)>,
+        now: Instant,
+        seed: u64,
+    ) -> Self {
         let limiter = addresses.limits.map(|limits| {
             let secret = (seed, seed.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15);
-            AddressLimiter::new(limiter_settings(limits), now, secret)
+            let mut limiter = AddressLimiter::new(limiter_settings(limits), now, secret);
+            if let Some(secret) = cluster.filter(|_| limits.shared) {
+                limiter.share(secret);
+            }
+            limiter
         });
-        Self { addresses, limiter }
+        Self { addresses, cluster, limiter }
     }
 
     /// Sets the networks and limits. Existing connections remain open and counted.
     pub(crate) fn handle_addresses(&mut self, addresses: Addresses, now: Instant, seed: u64) {
         match (&mut self.limiter, addresses.limits) {
             (Some(limiter), Some(limits)) => limiter.handle_settings(limiter_settings(limits)),
-            (None, Some(_)) => self.limiter = Self::new(addresses.clone(), now, seed).limiter,
+            (None, Some(_)) => {
+                self.limiter = Self::new(addresses.clone(), self.cluster, now, seed).limiter;
+            }
             (_, None) => {}
         }
         self.addresses = addresses;
@@ -42,6 +56,12 @@ impl ClientLimits {
     /// Returns the limiter, if limits are configured.
     fn active_limiter(&mut self) -> Option<&mut AddressLimiter> {
         self.limiter.as_mut().filter(|_| self.addresses.limits.is_some())
+    }
+
+    /// Returns the limiter, if it is shared with other daemons.
+    fn shared(&mut self) -> Option<&mut AddressLimiter> {
+        let is_shared = self.addresses.limits.is_some_and(|limits| limits.shared);
+        self.limiter.as_mut().filter(|_| is_shared && self.cluster.is_some())
     }
 
     /// Admits a connection. The returned value must be passed to [`Self::leave`] when the connection has ended.
@@ -109,6 +129,17 @@ impl ListenerLimits {
             self.0[entry.listener].leave(entry);
         }
     }
+
+    /// The limiters that are shared with other daemons.
+    pub(crate) fn shared(&mut self) -> impl Iterator<Item = (ListenerId, &mut AddressLimiter)> {
+        let limiter = |(id, limits)| Some((id, ClientLimits::shared(limits)?));
+        self.0.entries_mut().filter_map(limiter)
+    }
+
+    /// The limiter of a listener, if it is shared with other daemons.
+    pub(crate) fn shared_at(&mut self, listener: ListenerId) -> Option<&mut AddressLimiter> {
+        self.0.get_mut(listener)?.shared()
+    }
 }
 
 impl AddressLimits for ListenerLimits {
@@ -139,8 +170,15 @@ const fn address(peer: Peer) -> Option<IpAddr> {
 }
 
 fn limiter_settings(limits: settings::AddressLimits) -> pool::AddressLimiterSettings {
-    let settings::AddressLimits { connections, connects, requests, ipv4_bits, ipv6_bits, entries } =
-        limits;
+    let settings::AddressLimits {
+        connections,
+        connects,
+        requests,
+        ipv4_bits,
+        ipv6_bits,
+        entries,
+        shared: _,
+    } = limits;
     let rate = |settings::Rate { per_second, burst }| pool::Rate { per_second, burst };
     pool::AddressLimiterSettings {
         connections,
@@ -172,6 +210,7 @@ mod tests {
                 deny: vec![network("10.1.0.0", 16)],
                 limits: None,
             },
+            None,
             Instant::now(),
             1,
         );

@@ -291,6 +291,11 @@ impl Fleet {
         found.map(|(id, _)| id)
     }
 
+    /// Returns the name of a listener.
+    pub(crate) fn listener_name(&self, listener: ListenerId) -> &str {
+        &self.listeners[listener].name
+    }
+
     /// Returns the mailbox of a shard.
     ///
     /// # Panics

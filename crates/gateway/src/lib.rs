@@ -34,6 +34,7 @@ mod resolver;
 mod shard;
 mod shard_mail;
 mod shared_bindings;
+mod shared_limits;
 mod shared_upstreams;
 
 pub use access::{Access, Answer, PoolAccess};
@@ -46,7 +47,9 @@ pub use drain::{DrainLimits, DrainResult};
 pub use engine::exchanges::moves_made;
 pub use engine::shard_message::ShardMessages;
 pub use error::BuildError;
-pub use exchange::{AdminState, BindingChange, BindingUse, HealthNotice, Outcome, PoolId, Verdict};
+pub use exchange::{
+    AddressUse, AdminState, BindingChange, BindingUse, HealthNotice, Outcome, PoolId, Verdict,
+};
 pub use fleet::Fleet;
 pub use flow::order::Order;
 pub use flow::worker_report::{HandlerReport, WorkerReport};
@@ -62,3 +65,4 @@ pub use resolver::Lookup;
 pub use shard::{Parts, Shard};
 pub use shard_mail::ShardMail;
 pub use shared_bindings::SharedBindings;
+pub use shared_limits::AddressUseReply;

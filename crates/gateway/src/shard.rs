@@ -36,6 +36,7 @@ use observe::closings::Closings;
 use observe::metrics::Metrics;
 use observe::rejections::Rejections;
 
+mod address_uses;
 mod assemble;
 mod clients;
 mod datagrams;

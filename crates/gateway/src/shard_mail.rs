@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use exchange::{BindingChange, Outcome, PoolId, Slice};
+use exchange::{AddressUse, BindingChange, ListenerId, Outcome, PoolId, Slice};
 
 use crate::reload::Reload;
+use crate::shared_limits::AddressUseReply;
 use engine::shard_message::ShardMessages;
 use flow::order::Order;
 use flow::worker_report::WorkerReport;
@@ -93,6 +94,17 @@ pub enum ShardMail {
         /// The name of the server.
         worker: String,
     },
+    /// A query for what addresses used, at listeners whose limits are shared with other daemons.
+    AskAddressUses(AddressUseReply),
+    /// What addresses used at another daemon.
+    AddressUses {
+        /// The daemon.
+        daemon: u64,
+        /// The listener.
+        listener: ListenerId,
+        /// The addresses.
+        uses: Arc<[AddressUse]>,
+    },
     /// Messages of another shard.
     Shard {
         /// The number of the other shard.
@@ -125,6 +137,8 @@ impl std::fmt::Debug for ShardMail {
             Self::Moved { .. } => "Moved",
             Self::Bindings { .. } => "Bindings",
             Self::CheckNow { .. } => "CheckNow",
+            Self::AskAddressUses(_) => "AskAddressUses",
+            Self::AddressUses { .. } => "AddressUses",
             Self::Shard { .. } => "Shard",
             Self::Memory => "Memory",
             Self::Drain => "Drain",

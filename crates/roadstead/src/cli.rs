@@ -53,7 +53,8 @@ pub enum Command {
     Check {
         /// The configuration file.
         file: PathBuf,
-        /// Also connect to the databases: run their `create` statements, and report what is missing.
+        /// Also connect to the databases: run their `create` statements, and report what is missing. Connect to the Unix
+        /// sockets of servers as well, and report those that were moved.
         #[cfg(feature = "databases")]
         #[arg(long)]
         connect: bool,

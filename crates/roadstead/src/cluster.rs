@@ -11,10 +11,11 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use cluster::{
-    Changes, Cluster, ClusterConfig, HealthHints, Secret, Settings, Sharing, TableConfig, TlsFiles,
+    AddressUses, Changes, Cluster, ClusterConfig, HealthHints, LimitSharing, Secret, Settings,
+    Sharing, TableConfig, TlsFiles,
 };
 use exchange::BindingChange;
-use gateway::{Fleet, SharedBindings};
+use gateway::{AddressUseReply, Fleet, SharedBindings};
 use settings::Configuration;
 
 use crate::admin::read_secret;
@@ -26,6 +27,8 @@ const SECRET_MIN: usize = 16;
 const CHECK_TIMEOUT: Duration = Duration::from_secs(60);
 /// The maximum number of changes of the health of servers that wait for the thread.
 const NOTICES_MAX: usize = 1024;
+/// The maximum number of reports of what addresses used that wait for the thread.
+const REPORTS_MAX: usize = 1024;
 /// The time between two marks in a bucket, at which daemons compare their contents, in milliseconds: at least, and at
 /// most.
 const MARK_MS: (u64, u64) = (500, 10_000);
@@ -92,6 +95,7 @@ impl ClusterThread {
             check: Box::new(move |pool, worker| to.check_now(pool, worker)),
         };
         let pools = Some(Arc::new(pools)).filter(|it| settings.share_commands && !it.is_empty());
+        let limits = share_limits(configuration, fleet);
         let operator = pools.is_some().then(|| commands::apply(Arc::clone(fleet)));
         let config = ClusterConfig {
             servers: settings.nats.clone(),
@@ -104,7 +108,7 @@ impl ClusterThread {
         };
         let seed = binding::seed().map_err(|error| invalid(&error.to_string()))?;
         let names = (config.site.clone(), config.machine.clone());
-        let sharing = Sharing { operator, health: Some(health) };
+        let sharing = Sharing { operator, health: Some(health), limits };
         let cluster = Cluster::start_sharing(config, tables, sharing, seed);
         let cluster = cluster.map_err(|error| invalid(&format!("no thread: {error}")))?;
         let start_timeout = settings.start_timeout;
@@ -148,6 +152,27 @@ impl ClusterThread {
             }),
         }
     }
+}
+
+/// Connects the limits of addresses that are shared with the thread. `None`: there are none.
+fn share_limits(configuration: &Configuration, fleet: &Arc<Fleet>) -> Option<LimitSharing> {
+    let is_shared = |listener: &settings::Listener| {
+        listener.addresses.limits.is_some_and(|limits| limits.shared)
+    };
+    configuration.listeners.iter().any(is_shared).then_some(())?;
+    let (sender, reports) = sync_channel(REPORTS_MAX);
+    let reply: AddressUseReply = Arc::new(move |listener, uses| {
+        // The thread is late: this report is lost.
+        let _ = sender.try_send(AddressUses { listener, uses });
+    });
+    let (ask, apply) = (Arc::clone(fleet), Arc::clone(fleet));
+    Some(LimitSharing {
+        ask: Box::new(move || ask.ask_address_uses(&reply)),
+        reports,
+        apply: Box::new(move |daemon, AddressUses { listener, uses }| {
+            apply.apply_address_uses(daemon, &listener, uses);
+        }),
+    })
 }
 
 fn limits(sticky: &settings::Sticky) -> Settings {

@@ -126,7 +126,7 @@ fn serve_on<K: Kernel + Send + 'static>(
     (configuration, file, signals): (Configuration, Option<&Path>, Signals),
 ) -> Result<ExitCode, DaemonError> {
     descriptors::report(&configuration);
-    let refused = server_sockets::refused(&configuration);
+    let refused = server_sockets::refused(&configuration, false);
     for remark in exposure::checks_as_root(&configuration).into_iter().chain(refused) {
         tracing::warn!("{}", remark.message);
     }

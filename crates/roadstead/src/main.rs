@@ -189,7 +189,7 @@ fn check(file: &Path, connected: bool, admin: Option<&str>) -> ExitCode {
             let missing = missing::programs(&configuration);
             let as_root = exposure::checks_as_root(&configuration);
             let unintended = settings::warnings(&configuration);
-            let sockets = server_sockets::refused(&configuration);
+            let sockets = server_sockets::refused(&configuration, connected);
             let remarks = [unintended, missing, as_root, sockets, database_remarks];
             let remarks = remarks.concat();
             warn(&source, &remarks);

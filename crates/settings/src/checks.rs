@@ -94,6 +94,7 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
     for listener in listeners {
         frames::check_reply_style(listener, faults);
         addresses::check(listener, faults);
+        cluster::check_listener(listener, !of("cluster").is_empty(), faults);
         http::speaks(listener, &pools, faults);
         routes::check(listener, &pools, faults);
     }

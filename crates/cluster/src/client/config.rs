@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use exchange::{BindingChange, BindingUse, HealthNotice, PoolId};
+use exchange::{AddressUse, BindingChange, BindingUse, HealthNotice, PoolId};
 
 use crate::key::Secret;
 use crate::operator::{Author, CommandError, OperatorKey, Setting};
@@ -88,11 +88,38 @@ pub struct Sharing {
     pub operator: Option<ApplySetting>,
     /// Hints about the health of servers; `None`: there are none.
     pub health: Option<HealthHints>,
+    /// Limits of addresses; `None`: none are shared.
+    pub limits: Option<LimitSharing>,
 }
 
 impl fmt::Debug for Sharing {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Sharing").finish_non_exhaustive()
+    }
+}
+
+/// What the clients of a listener used since the last report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressUses {
+    /// The name of the listener, which is the same in all daemons.
+    pub listener: String,
+    /// The addresses.
+    pub uses: Vec<AddressUse>,
+}
+
+/// Limits of addresses that daemons share approximately.
+pub struct LimitSharing {
+    /// Asks the shards for what was used. It must not block.
+    pub ask: Box<dyn FnMut() + Send>,
+    /// What the shards report.
+    pub reports: Receiver<AddressUses>,
+    /// Takes what was used at another daemon, which is named by a number, to the shards. It must not block.
+    pub apply: Box<dyn FnMut(u64, AddressUses) + Send>,
+}
+
+impl fmt::Debug for LimitSharing {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("LimitSharing").finish_non_exhaustive()
     }
 }
 

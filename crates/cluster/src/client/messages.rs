@@ -4,6 +4,7 @@ use tokio::sync::oneshot;
 
 use super::config::CommandReply;
 use super::hints::Hint;
+use super::limits::LimitReport;
 use super::machines::Heard;
 use super::status::CheckReport;
 use crate::digest::{Digest, Listed};
@@ -30,6 +31,8 @@ pub(super) enum Message {
     OperatorTrouble(String),
     /// Another daemon has found that a server is up or down.
     Hint(Hint),
+    /// Another daemon has reported what addresses used.
+    Limits(LimitReport),
     /// A question about a table.
     Ask(usize, Question),
 }

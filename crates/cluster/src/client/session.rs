@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use super::bucket::{self, Bucket};
 use super::config::{ClusterConfig, TlsFiles};
 use super::hints::Hint;
+use super::limits::LimitReport;
 use super::machines::Heard;
 use super::messages::{Message, Question};
 use super::operator_bucket::OperatorBucket;
@@ -134,11 +135,23 @@ impl Session {
         });
     }
 
+    /// Reports to the other daemons what addresses used.
+    pub(super) fn send_limits(self: &Arc<Self>, payload: Vec<u8>) {
+        let session = Arc::clone(self);
+        tokio::spawn(async move {
+            let _ = session.client.publish(session.limits_subject(), payload.into()).await;
+        });
+    }
+
+    fn limits_subject(&self) -> String {
+        format!("roadstead.{}.limits", self.site)
+    }
+
     fn health_subject(&self) -> String {
         format!("roadstead.{}.health", self.site)
     }
 
-    /// Receives digests, questions and hints of other daemons.
+    /// Receives digests, questions, hints and reports of other daemons.
     async fn subscribe(self: &Arc<Self>, origin: Origin) -> Result<(), String> {
         for (table, TableName { name, .. }) in self.names.iter().enumerate() {
             let digests = self.client.subscribe(self.digest_subject(name)).await;
@@ -151,6 +164,9 @@ impl Session {
         let hints = self.client.subscribe(self.health_subject()).await;
         let hints = hints.map_err(|error| error.to_string())?;
         tokio::spawn(receive_hints(hints, origin, self.events.clone()));
+        let reports = self.client.subscribe(self.limits_subject()).await;
+        let reports = reports.map_err(|error| error.to_string())?;
+        tokio::spawn(receive_limits(reports, origin, self.events.clone()));
         Ok(())
     }
 
@@ -281,6 +297,16 @@ async fn receive_hints(mut hints: Subscriber, origin: Origin, events: Sender<Mes
     while let Some(message) = hints.next().await {
         if let Some(hint) = Hint::decode(&message.payload, origin)
             && events.send(Message::Hint(hint)).await.is_err()
+        {
+            return;
+        }
+    }
+}
+
+async fn receive_limits(mut reports: Subscriber, origin: Origin, events: Sender<Message>) {
+    while let Some(message) = reports.next().await {
+        if let Some(report) = LimitReport::decode(&message.payload, origin)
+            && events.send(Message::Limits(report)).await.is_err()
         {
             return;
         }

@@ -27,6 +27,8 @@ pub struct ClusterStatus {
     pub operator: Option<OperatorStatus>,
     /// Hints about the health of servers.
     pub hints: HintCounters,
+    /// Reports of what addresses used; `None`: no limits are shared.
+    pub limits: Option<LimitCounters>,
 }
 
 /// The state of the settings of operators.
@@ -47,6 +49,15 @@ pub struct OperatorStatus {
 /// Hints about the health of servers since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HintCounters {
+    /// Those that this daemon has sent.
+    pub sent: u64,
+    /// Those of other daemons.
+    pub received: u64,
+}
+
+/// Messages about what addresses used, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LimitCounters {
     /// Those that this daemon has sent.
     pub sent: u64,
     /// Those of other daemons.

@@ -14,6 +14,7 @@ use super::check;
 use super::clock::Clock;
 use super::config::{ClusterConfig, CommandReply, Sharing, TableConfig};
 use super::hints::Hints;
+use super::limits::Limits;
 use super::machines::Machines;
 use super::messages::{Message, Order};
 use super::operator::OperatorClient;
@@ -47,11 +48,12 @@ pub(super) fn start(
     let origin = Origin(random.draw());
     let secret = config.secret;
     let tables = tables.into_iter().map(|it| Table::new(it, secret, origin, random.draw()));
-    let Sharing { operator, health } = sharing;
+    let Sharing { operator, health, limits } = sharing;
     let client = Client {
         tables: tables.collect(),
         operator: operator.map(OperatorClient::new),
         hints: health.map(Hints::new),
+        limits: limits.map(Limits::new),
         config: Arc::new(config),
         origin,
         machines: Machines::default(),
@@ -78,6 +80,7 @@ struct Client {
     tables: Vec<Table>,
     operator: Option<OperatorClient>,
     hints: Option<Hints>,
+    limits: Option<Limits>,
     origin: Origin,
     machines: Machines,
     clock: Clock,
@@ -316,6 +319,11 @@ impl Client {
                     hints.follow(now_ms, &hint);
                 }
             }
+            Message::Limits(report) => {
+                if let Some(limits) = &mut self.limits {
+                    limits.handle(report);
+                }
+            }
             Message::Ask(table, question) => self.tables[table].answer(question),
         }
         false
@@ -346,6 +354,7 @@ impl Client {
         }
         self.poll_operator(now_ms);
         self.send_hints(now_ms);
+        self.send_limits(now_ms);
         if is_busy { Round::Busy } else { Round::Continue }
     }
 
@@ -378,6 +387,17 @@ impl Client {
             if let Some(session) = &self.connection.session {
                 session.send_hint(&hint, self.origin);
                 hints.count_sent();
+            }
+        }
+    }
+
+    /// Reports what addresses used to the other daemons. Without a connection it is not reported.
+    fn send_limits(&mut self, now_ms: u64) {
+        let Some(limits) = &mut self.limits else { return };
+        for message in limits.take_messages(now_ms, self.origin) {
+            if let Some(session) = &self.connection.session {
+                session.send_limits(message);
+                limits.count_sent();
             }
         }
     }
@@ -436,6 +456,7 @@ impl Client {
             tables: tables.collect(),
             operator: self.operator.as_ref().map(OperatorClient::status),
             hints: self.hints.as_ref().map(Hints::counters).unwrap_or_default(),
+            limits: self.limits.as_ref().map(Limits::counters),
         };
         *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
     }

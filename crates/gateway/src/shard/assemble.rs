@@ -65,7 +65,9 @@ impl Shard {
         let mut listeners = Table::default();
         for (config, socket) in configured {
             let id = config.connection.id;
-            listener_limits.insert(id, ClientLimits::new(config.addresses.clone(), instant, seed));
+            let cluster = fleet.bindings().map(|bindings| bindings.secret);
+            let limits = ClientLimits::new(config.addresses.clone(), cluster, instant, seed);
+            listener_limits.insert(id, limits);
             engine.listener_ends.insert_as(id, ListenerEnds::default());
             listeners.insert_as(id, Listener::new(config, socket));
         }

@@ -49,6 +49,10 @@ impl Shard {
                     self.take_reports(pool);
                 }
             }
+            ShardMail::AskAddressUses(reply) => self.report_address_uses(&reply),
+            ShardMail::AddressUses { daemon, listener, uses } => {
+                self.handle_address_uses(daemon, listener, &uses);
+            }
             ShardMail::Shard { from, messages } => {
                 for message in messages.0 {
                     self.engine.handle_crossing(from, message);

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use cluster::{
-    Author, CheckReport, CheckedKey, ClusterStatus, Counters, Entry, MachineStatus,
+    Author, CheckReport, CheckedKey, ClusterStatus, Counters, Entry, LimitCounters, MachineStatus,
     OperatorCounters, OperatorKey, OperatorStatus, Setting, State, TableStatus,
 };
 use serde_json::{Value, json};
@@ -19,6 +19,7 @@ pub(super) fn status(status: &ClusterStatus) -> String {
         tables,
         operator,
         hints,
+        limits,
     } = status;
     let json = json!({
         "site": site,
@@ -30,6 +31,7 @@ pub(super) fn status(status: &ClusterStatus) -> String {
         "pools": tables.iter().map(table).collect::<Vec<_>>(),
         "commands": operator.as_ref().map(commands),
         "health_hints": { "sent": hints.sent, "received": hints.received },
+        "limit_reports": limits.map(|it| json!({ "sent": it.sent, "received": it.received })),
     });
     format!("{json:#}")
 }
@@ -218,6 +220,24 @@ const HINT_FAMILIES: &[HintFamily] = &[
     ),
 ];
 
+/// A metric of limits of addresses: name, kind, help, value.
+type LimitFamily = (&'static str, &'static str, &'static str, fn(&LimitCounters) -> u64);
+
+const LIMIT_FAMILIES: &[LimitFamily] = &[
+    (
+        "roadstead_cluster_limit_reports_sent_total",
+        "counter",
+        "Messages with which this daemon has reported what addresses used.",
+        |it| it.sent,
+    ),
+    (
+        "roadstead_cluster_limit_reports_received_total",
+        "counter",
+        "Messages with which other machines have reported what addresses used.",
+        |it| it.received,
+    ),
+];
+
 /// A metric of the commands that machines share: name, kind, help, value.
 type CommandFamily = (&'static str, &'static str, &'static str, fn(&OperatorStatus) -> u64);
 
@@ -278,6 +298,11 @@ pub(super) fn metrics(status: &ClusterStatus) -> String {
     family(name, "counter", help, &single(name, status.reconnects));
     for (name, kind, help, value) in HINT_FAMILIES {
         family(name, kind, help, &single(name, value(status)));
+    }
+    if let Some(limits) = &status.limits {
+        for (name, kind, help, value) in LIMIT_FAMILIES {
+            family(name, kind, help, &single(name, value(limits)));
+        }
     }
     if let Some(operator) = &status.operator {
         for (name, kind, help, value) in COMMAND_FAMILIES {

@@ -19,6 +19,7 @@ mod balance;
 mod cluster;
 mod cluster_commands;
 mod cluster_health;
+mod cluster_limits;
 mod commands;
 mod database_faults;
 mod datagrams;

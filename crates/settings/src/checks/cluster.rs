@@ -75,6 +75,18 @@ pub(super) fn check_pool(pool: &Section, has_cluster: bool, faults: &mut Vec<Fau
     }
 }
 
+/// Adds a fault if a listener shares limits and there is no cluster.
+pub(super) fn check_listener(listener: &Section, has_cluster: bool, faults: &mut Vec<Fault>) {
+    let Some(limits) = listener.group.inner("per_address") else { return };
+    let is_shared = matches!(limits.value("shared"), Some(Value::Switch(true)));
+    reject! { faults;
+        limits.place("shared"), if is_shared && !has_cluster
+            => "`shared` requires a section `[cluster]`",
+            expected "limits are shared over NATS servers",
+            help "add `[cluster]` with `nats` and `secret`, or remove `shared`";
+    }
+}
+
 fn is_name(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     !text.is_empty() && text.bytes().all(allowed)

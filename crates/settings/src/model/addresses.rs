@@ -61,6 +61,9 @@ options! {
         /// Maximum number of addresses in the table. Above it, the entry that has been idle longest among addresses
         /// without a connection is removed, with its usage.
         entries: u32 as count(1, 100_000_000) = "65536";
+        /// Whether the daemons of a cluster count together what an address uses at their listeners of this name. They
+        /// report it to each other twice per second, so the limits are kept approximately.
+        shared: bool as switch = "false", reload(Reload::Restart);
     }
 }
 
