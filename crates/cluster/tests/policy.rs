@@ -291,3 +291,24 @@ fn bindings_end_by_the_clock_of_the_daemon_when_that_of_the_server_jumps() {
     assert_eq!(replica.status().entries, 0);
     replica.check();
 }
+
+#[test]
+fn a_reader_learns_of_an_own_binding_that_an_older_history_brings_back() {
+    let (mut replica, watch) = in_sync(settings());
+    replica.bind(0, &key(1), Target(5));
+    accept(&mut replica, 20, watch, 1, 2);
+    deliver(&mut replica, 30, watch, put(1, 6, 2, 3));
+    let updates = |replica: &mut Replica| -> Vec<_> {
+        std::iter::from_fn(|| replica.poll_update()).map(|update| update.target).collect()
+    };
+    assert_eq!(updates(&mut replica), [Some(Target(6))]);
+    // The stream ends before the binding of the other daemon.
+    replica.handle(40, Event::Connected { epoch: Some((EPOCH, 1)), first: 1, last: 2 });
+    let watch = commands(&mut replica, 40).into_iter().find_map(|command| match command {
+        Command::Watch { operation, from: None } => Some(operation),
+        _ => None,
+    });
+    deliver(&mut replica, 50, watch.unwrap(), put(1, 5, 1, 2));
+    assert_eq!(replica.peek(50, &key(1)), Some(Target(5)));
+    assert_eq!(updates(&mut replica), [Some(Target(5))]);
+}

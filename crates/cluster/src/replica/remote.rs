@@ -140,6 +140,10 @@ impl Replica {
         let entry = self.table.at_mut(place);
         let is_written = entry.target == entry.shared && !entry.is(Flag::Removed);
         if is_written || !entry.is(Flag::Dirty) {
+            // An older history of the bucket, for example, has replaced the binding of another daemon.
+            if !is_written {
+                self.updates.push_back(Update { key: entry.key, target: Some(entry.shared) });
+            }
             entry.target = entry.shared;
             entry.set(Flag::Dirty, false);
             entry.set(Flag::Refused, false);
