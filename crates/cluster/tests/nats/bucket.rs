@@ -129,8 +129,7 @@ fn more_entries_than_the_table_may_have_evict_those_that_were_idle_longest() {
             one.request(client(number)).is_some() && two.find(client(number)) == Some(1)
         })
     });
-    let counters = one.table_status().counters;
-    assert!(counters.evicted >= 800, "{counters:?}");
+    wait_for("evictions", SOON, || one.table_status().counters.evicted >= 800);
     two.bind(client(999), 2);
     wait_for("it is bound again", AGREED_SOON, || one.find(client(999)) == Some(2));
 }
