@@ -112,11 +112,13 @@ impl Admin {
 
     /// Publishes copied messages again.
     pub(crate) fn publish(&self, messages: Vec<Copied>) {
-        self.runtime.block_on(async {
-            for Copied { subject, headers, payload } in messages {
-                let sent = self.context.publish_with_headers(subject, headers, payload).await;
-                sent.unwrap().await.unwrap();
-            }
-        });
+        for Copied { subject, headers, payload } in messages {
+            // For a moment after its creation, the servers may not know the stream.
+            wait_for("a message is stored", Duration::from_secs(60), || {
+                let (subject, headers) = (subject.clone(), headers.clone());
+                let publish = self.context.publish_with_headers(subject, headers, payload.clone());
+                self.runtime.block_on(async { publish.await.ok()?.await.ok() }).is_some()
+            });
+        }
     }
 }
