@@ -104,7 +104,7 @@ pub(crate) fn faults(workspace: &Workspace, arguments: &FaultArguments) -> ExitC
     steps.step("faults", "cargo xtask faults", || {
         // The arguments are those with which all tests are built, so that nothing is rebuilt.
         let mut args = runner::whole();
-        args.push("--test=faults".to_owned());
+        args.extend(["--test=faults", "--test=nats"].map(str::to_owned));
         if let Some(filter) = &arguments.filter {
             find_tests(&runner::list(workspace, &args)?, filter)?;
         }
