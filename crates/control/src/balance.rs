@@ -9,10 +9,9 @@ use gateway::{Access, Order, OrderResult};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::cluster::SharedCommand;
-use crate::gate::Caller;
+use crate::caller::Caller;
+use crate::cluster::{Cluster, SharedCommand};
 use crate::pages::{STATUS_WAIT, not_found};
-use crate::routes::App;
 use crate::shared_command;
 
 /// The maximum number of decisions on one page.
@@ -50,7 +49,8 @@ fn late() -> Response {
 }
 
 pub(crate) async fn fallback(
-    State(app): State<App>,
+    State(access): State<Access>,
+    State(cluster): State<Option<Cluster>>,
     Path(pool): Path<String>,
     RawQuery(query): RawQuery,
     Extension(caller): Extension<Caller>,
@@ -61,12 +61,12 @@ pub(crate) async fn fallback(
         b"off" => false,
         _ => return (StatusCode::BAD_REQUEST, "the body is `on` or `off`\n").into_response(),
     };
-    carry_out(app, (pool, Order::Fallback(on)), query.as_deref(), caller).await
+    carry_out((access, cluster), (pool, Order::Fallback(on)), query.as_deref(), caller).await
 }
 
 /// Carries out a command: on all machines if they share commands for this pool, otherwise at this daemon.
 async fn carry_out(
-    app: App,
+    (access, cluster): (Access, Option<Cluster>),
     (pool, what): (String, Order),
     query: Option<&str>,
     Caller(who): Caller,
@@ -79,18 +79,19 @@ async fn carry_out(
             return (StatusCode::BAD_REQUEST, text).into_response();
         }
     };
-    let shared = app.cluster.and_then(|cluster| cluster.commands);
+    let shared = cluster.and_then(|cluster| cluster.commands);
     match shared.filter(|shared| !is_local && shared.pools.contains(&pool)) {
-        None => order(app.access, pool, what).await,
+        None => order(access, pool, what).await,
         Some(shared) => {
             let command = SharedCommand { pool, order: what, who };
-            shared_command::carry_out(&app.access, &shared, command).await
+            shared_command::carry_out(&access, &shared, command).await
         }
     }
 }
 
 pub(crate) async fn worker(
-    State(app): State<App>,
+    State(access): State<Access>,
+    State(cluster): State<Option<Cluster>>,
     Path((pool, worker, verb)): Path<(String, String, String)>,
     RawQuery(query): RawQuery,
     Extension(caller): Extension<Caller>,
@@ -112,7 +113,7 @@ pub(crate) async fn worker(
             return (StatusCode::NOT_FOUND, text).into_response();
         }
     };
-    carry_out(app, (pool, what), query.as_deref(), caller).await
+    carry_out((access, cluster), (pool, what), query.as_deref(), caller).await
 }
 
 /// Returns the weight in a body; `Some(None)`: the configured weight.

@@ -26,6 +26,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use crate::audit::Audit;
+use crate::caller::Caller;
 use crate::connection_slots::ConnectionSlot;
 use crate::role::Role;
 use crate::routes;
@@ -143,10 +144,6 @@ pub(crate) enum Identity {
     User(u32),
     Anonymous,
 }
-
-/// The client of a request, as the audit log names it.
-#[derive(Clone, Debug)]
-pub(crate) struct Caller(pub(crate) String);
 
 /// The configuration and state of the checks.
 #[derive(Debug)]

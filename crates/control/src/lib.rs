@@ -11,6 +11,7 @@
 
 mod audit;
 mod balance;
+mod caller;
 mod cluster;
 mod connection_slots;
 mod gate;

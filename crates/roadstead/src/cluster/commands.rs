@@ -9,12 +9,11 @@ use cluster::{
 };
 use control::{CommandFailure, CommandReply, FailureKind, SharedCommand, SharedCommands};
 use gateway::{AdminState, Fleet, Order, OrderResult};
-use settings::{Configuration, Worker};
+use settings::Configuration;
 
 /// The pools with `servers`: their workers have the same names on all machines.
 pub(super) fn pools(configuration: &Configuration) -> BTreeSet<String> {
-    let shared =
-        configuration.pools.iter().filter(|pool| matches!(pool.worker, Worker::Servers(_)));
+    let shared = configuration.pools.iter().filter(|pool| pool.servers().is_some());
     shared.map(|pool| pool.name.clone()).collect()
 }
 

@@ -127,7 +127,10 @@ fn shown_metrics() -> BTreeMap<String, String> {
     // The servers of the cluster need not be there.
     let cluster = "[cluster]\nnats = [\"nats://127.0.0.1:1\"]\nsecret = \"env:CLUSTER_SECRET\"\n\
                    start_timeout = \"0s\"\n";
-    let configuration = format!("{cluster}{}", one_pool("", &worker_program(&["--echo"])));
+    // Commands of operators are shared for pools with servers.
+    let servers = "[pool.servers]\nservers = [\"127.0.0.1:1\"]\n";
+    let pool = one_pool("", &worker_program(&["--echo"]));
+    let configuration = format!("{cluster}{pool}\n{servers}");
     let secret = ("CLUSTER_SECRET", "0123456789abcdef");
     let daemon = Daemon::serve_with(folder.path(), &configuration, &[secret]);
     let page = daemon.page("/metrics");
