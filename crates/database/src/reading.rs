@@ -40,7 +40,7 @@ pub(crate) struct QueryHandler<D: Driver> {
 
 impl<D: Driver> QueryHandler<D> {
     pub(crate) fn open(setup: Arc<Setup<D>>, query: Query) -> Result<Self, DatabaseError> {
-        let connection = Connection::new(setup.driver.connect()?);
+        let connection = Connection::new(setup.connect()?);
         let (rows, cells) = (Rows::default(), fields::Rows::default());
         let details = DetailLog::new(setup.job.log_error_details);
         let retry_budget = RetryBudget::new(Instant::now());
@@ -183,7 +183,7 @@ struct Reading<L> {
 
 impl Reader {
     pub(crate) fn open<D: Driver>(setup: &Setup<D>) -> Result<Self, DatabaseError> {
-        let link = setup.driver.connect()?;
+        let link = setup.connect()?;
         Ok(Self(Box::new(Reading { link, rows: Rows::default() })))
     }
 

@@ -477,6 +477,10 @@ impl Compared {
             Self::Decimal { is_short: false } => {
                 Err(format!("{NOT_INTEGER}; `cast(:x as decimal(65,30))` compares others").into())
             }
+            // MySQL and MariaDB compare it with the time 0.
+            Self::Time(_) if std::str::from_utf8(bytes).is_ok_and(time::is_word) => {
+                Err("is compared with a time, and not with a word such as `now`".into())
+            }
             Self::Time(of) => of.fit(value, is_json).map(|fit| match fit {
                 Fit::Number(digits) => Fit::Text(digits),
                 fit => fit,

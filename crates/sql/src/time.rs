@@ -167,7 +167,7 @@ fn trimmed(text: &[u8]) -> Option<&str> {
     Some(std::str::from_utf8(text).ok()?.trim_matches(is_blank))
 }
 
-fn is_word(text: &str) -> bool {
+pub(crate) fn is_word(text: &str) -> bool {
     WORDS.iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 

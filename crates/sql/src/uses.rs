@@ -105,6 +105,15 @@ const AFTER_TABLE: [&str; 32] = [
     "with",
 ];
 
+/// Functions that compare their arguments.
+const COMPARING: [&str; 5] = ["nullif", "field", "greatest", "least", "interval"];
+
+/// The words that compare the operand before them with what follows.
+const COMPARES_BEFORE: [&str; 4] = ["in", "between", "not", "is"];
+
+/// The words that compare the operand after them with what precedes.
+const COMPARES_AFTER: [&str; 4] = ["in", "between", "when", "case"];
+
 /// Functions whose arguments have a `from`.
 const FROM_WITHIN: [&str; 6] = ["extract", "trim", "substring", "substr", "overlay", "position"];
 
@@ -271,11 +280,40 @@ impl<'t> Reader<'t> {
             }
         }
         match names.pop() {
+            Some(column) if names.is_empty() && self.is_other_name(&column, begin) => {
+                Use::Expression
+            }
             Some(column) if names.len() <= 2 => {
                 Use::Column(ColumnName { table: names, column, scope: self.scopes[begin].clone() })
             }
             _ => Use::Expression,
         }
+    }
+
+    /// Whether `having` has a name that the query gives to one of its columns, instead of that of a column.
+    fn is_other_name(&self, name: &str, at: usize) -> bool {
+        let scope = &self.scopes[at];
+        let clause = (0..at).rev().filter(|at| self.scopes[*at] == *scope);
+        let mut clause = clause.filter_map(|at| self.token(at));
+        let is_having = clause
+            .find(|it| it.is_any(&["where", "having", "on", "select"]))
+            .is_some_and(|it| it.is("having"));
+        let is_name = |at: usize| {
+            let is_same = match self.token(at) {
+                Some(Token::Word(it) | Token::Quoted(it)) => it.eq_ignore_ascii_case(name),
+                _ => false,
+            };
+            // An operand precedes it: `a name` or `a as name`, and not `a, name` or `t.name`.
+            let follows = match self.before(at) {
+                Some(Token::Mark(mark)) => *mark == ")" || *mark == "]",
+                Some(token @ Token::Word(_)) => !token.is_any(&BEGINS) && !token.is("from"),
+                Some(_) => true,
+                None => false,
+            };
+            let ends = self.token(at + 1).is_some_and(|it| it.is_mark(&[","]) || it.is("from"));
+            is_same && follows && ends
+        };
+        is_having && (1..at).any(is_name)
     }
 
     fn use_at(&self, index: usize) -> Use {
@@ -292,7 +330,7 @@ impl<'t> Reader<'t> {
 
     /// Whether this token is within a query in parentheses.
     fn is_in_query(&self, index: usize) -> bool {
-        self.scopes[index].iter().any(|open| self.token(open + 1).is_some_and(|it| it.is("select")))
+        self.scopes[index].iter().any(|open| self.begins_query(*open))
     }
 
     /// Whether the parameter is the begin of the value of a column: `a = :x`, `t.a = (:x)`.
@@ -325,7 +363,7 @@ impl<'t> Reader<'t> {
         if let Some(operand) = self.operand_of_list(index) {
             return operand;
         }
-        if self.is_in_row(index) {
+        if self.is_in_row(index) || self.is_selected_within(index) || self.is_in_comparing(index) {
             return Use::Expression;
         }
         let (mut left, mut right) = (index, index + 1);
@@ -357,14 +395,68 @@ impl<'t> Reader<'t> {
         if behind.is_some_and(|it| it.is_mark(&COMPARES)) && self.begins_at(left) {
             return self.right_operand(right + 1);
         }
-        Use::Other
+        if self.is_beside_comparison(left, right) { Use::Expression } else { Use::Other }
+    }
+
+    /// Whether a comparison that was not read is beside what is between these tokens.
+    fn is_beside_comparison(&self, left: usize, right: usize) -> bool {
+        let Some(before) = self.before(left) else { return false };
+        let in_list = before.is_mark(&["(", ","]) && self.is_in_list(left);
+        if before.is_mark(&COMPARES) || before.is_any(&COMPARES_AFTER) || in_list {
+            return true;
+        }
+        // The operands of an arithmetic operator are compared with what is compared with its result.
+        let Some(behind) = self.token(right) else { return false };
+        let is_null_test = behind.is("is")
+            && (right + 1..right + 3)
+                .any(|at| self.token(at).is_some_and(|it| it.is_any(&["null", "unknown"])));
+        behind.is_mark(&COMPARES) || behind.is_any(&COMPARES_BEFORE) && !is_null_test
+    }
+
+    /// Whether this token is directly in the list of an `in`.
+    fn is_in_list(&self, index: usize) -> bool {
+        let open = self.scopes[index].last();
+        open.and_then(|open| self.before(*open)).is_some_and(|it| it.is("in"))
+    }
+
+    /// Whether the parameter is among the columns of a query in parentheses, which the statement may compare.
+    fn is_selected_within(&self, index: usize) -> bool {
+        let Some(&open) = self.scopes[index].iter().rev().find(|open| self.begins_query(**open))
+        else {
+            return false;
+        };
+        let depth = self.scopes[index].iter().position(|it| *it == open).unwrap_or(0) + 1;
+        let clause = (open..index).rev().filter(|at| self.scopes[*at].len() == depth);
+        let clause = clause.filter_map(|at| self.token(at));
+        let mut words =
+            clause.filter(|it| it.is_any(&["select", "from", "where", "having", "limit", "on"]));
+        words.next().is_some_and(|it| it.is("select"))
+    }
+
+    fn begins_query(&self, open: usize) -> bool {
+        self.token(open + 1).is_some_and(|it| it.is("select"))
+    }
+
+    /// Whether the parameter is an argument of a function that compares its arguments.
+    fn is_in_comparing(&self, index: usize) -> bool {
+        let function = self.scopes[index].last().and_then(|open| self.before(*open));
+        function.is_some_and(|it| it.is_any(&COMPARING))
     }
 
     /// Returns the operand of `in` in whose list the parameter is: `a in (:x, :y)`.
     fn operand_of_list(&self, index: usize) -> Option<Use> {
-        let open = *self.scopes[index].last()?;
-        let begins = self.before(index)?.is_mark(&["(", ","]);
-        let ends = self.token(index + 1)?.is_mark(&[")", ","]);
+        let (mut left, mut right) = (index, index + 1);
+        // Parentheses around the parameter within the list.
+        while self.before(left).is_some_and(|it| it.is_mark(&["("]))
+            && self.token(right).is_some_and(|it| it.is_mark(&[")"]))
+            && left >= 2
+            && self.token(left - 2).is_some_and(|it| it.is_mark(&["(", ","]))
+        {
+            (left, right) = (left - 1, right + 1);
+        }
+        let open = *self.scopes[left].last()?;
+        let begins = self.before(left)?.is_mark(&["(", ","]);
+        let ends = self.token(right)?.is_mark(&[")", ","]);
         let is_list = self.before(open)?.is("in") && !self.token(open + 1)?.is("select");
         (begins && ends && is_list).then(|| self.left_operand(open - 1))
     }
@@ -467,7 +559,20 @@ impl<'t> Reader<'t> {
         for index in 1..self.tokens.len() {
             let is_query = self.token(index).is_some_and(|it| it.is("as"))
                 && self.token(index + 1).is_some_and(|it| it.is_mark(&["("]));
-            if let (true, Some(Token::Word(name))) = (is_query, self.before(index)) {
+            // `with x as (…)` or `with x (a, b) as (…)`.
+            let at = match self.before(index) {
+                Some(token) if token.is_mark(&[")"]) => {
+                    let scope = &self.scopes[index];
+                    let open = (0..index - 1).rev().find(|at| {
+                        self.scopes[*at] == *scope
+                            && self.token(*at).is_some_and(|it| it.is_mark(&["("]))
+                    });
+                    open.and_then(|open| open.checked_sub(1))
+                }
+                _ => Some(index - 1),
+            };
+            let name = at.and_then(|at| self.token(at));
+            if let (true, Some(Token::Word(name) | Token::Quoted(name))) = (is_query, name) {
                 let same = |table: &&mut TableName| {
                     table.schema.is_none() && table.table.eq_ignore_ascii_case(name)
                 };
@@ -560,7 +665,32 @@ mod tests {
                 "select 1 from t where (token, n) in ((:x, :y), (1, :z))",
                 "expression expression expression",
             ),
-            ("select 1 from t where token = :x + 1", "other"),
+            ("select 1 from t where token = :x + 1", "expression"),
+            ("select 1 from t where :x in (token, name)", "expression"),
+            ("select 1 from t where :x not in (select token from t)", "expression"),
+            (
+                "select 1 from t where :x between n and id and :y not between n and id",
+                "expression expression",
+            ),
+            ("select 1 from t where token in (select :x)", "expression"),
+            ("select 1 from t where token = (select concat(:x, '') from u)", "expression"),
+            ("select 1 from t where token in ((:x), ('a'), (('b')), ((:y)))", "t.token t.token"),
+            ("select 1 from t where token in ('a', :x + 0)", "expression"),
+            (
+                "select 1 from t where token = :x = true and token = :y is true",
+                "expression expression",
+            ),
+            ("select case token when :x then 1 end from t", "expression"),
+            ("select case :x when token then 1 end from t", "expression"),
+            ("select nullif(token, :x) from t", "expression"),
+            ("select 1 from t where :x is not true", "expression"),
+            ("select n as token from t having token = :x", "expression"),
+            ("select n token, id from t having token = :x and id = :y", "expression t.id"),
+            ("select token, n from t having token = :x", "t.token"),
+            ("with t as (select 1) select 1 from t where id = :x", "?"),
+            ("with `t` as (select 1) select 1 from t where id = :x", "?"),
+            ("with t (a, id) as (select 1, 2) select 1 from t where id = :x", "?"),
+            ("with q as (select :x as id) select 1 from q", "expression"),
             ("select 1 from t join u where id = :x", "?"),
             ("select 1 from t, (select 1 as z) q where token = :x", "?"),
             ("with u as (select 1) select 1 from u where id = :x", "?"),

@@ -9,7 +9,7 @@ use super::lookup::Lookup;
 use crate::resend::{KeyColumn, KeyType};
 use crate::source::{self, Source};
 use crate::{Action, DatabaseError, OnConflict};
-use sql::column::Takes;
+use sql::column::{Compared, Takes};
 
 /// The numbers of rows that a statement may have, the largest first. Any batch is divided into few of them.
 const SIZES: [usize; 10] = [1000, 500, 250, 100, 50, 25, 10, 5, 2, 1];
@@ -162,7 +162,11 @@ pub(super) async fn takes(
         tables.push((named, columns));
     }
     let (takes, unknown) = sql::mysql_parameters(sql, &tables);
-    debug_assert_eq!(takes.len(), names.len(), "both read the same parameters");
+    if takes.len() != names.len() {
+        // A parameter in a comment that the server executes (`/*! … */`).
+        let takes = names.iter().map(|_| Takes::Compared(Compared::Expression)).collect();
+        return Ok((takes, names.to_vec()));
+    }
     Ok((takes, unknown))
 }
 

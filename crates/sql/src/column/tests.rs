@@ -320,6 +320,8 @@ fn a_value_that_mysql_compares_is_not_converted() {
         (decimal(false), Value::Number(b"123456789012345678901234567891"), None),
         (Compared::Double, Value::Bytes(b"0.5"), Some("number 0.5")),
         (Compared::Double, Value::Bytes(b"0x"), None),
+        (time.clone(), Value::Bytes(b"Now"), None),
+        (time.clone(), Value::Bytes(b"2024-01-01"), Some("text 2024-01-01")),
         (Compared::Text, Value::Number(b"0"), Some("text 0")),
         (Compared::Text, Value::Json(b"false"), Some("text false")),
         (Compared::Expression, Value::Number(b"0"), Some("text 0")),
