@@ -77,7 +77,7 @@ fn build(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
     if options.page {
         return Ok(());
     }
-    workspace.example("roadstead-cluster", "measure")?;
+    workspace.example("roadstead-cluster", "measure_bindings")?;
     workspace.release(&["-p", "xtask", "--examples"])?;
     workspace.release(&["-p", "roadstead"])
 }
@@ -92,10 +92,10 @@ fn versions(ground: &Ground) -> String {
     format!("{}, {}", said(&nats::program(&ground.root)), said(Path::new("haproxy")))
 }
 
-/// Runs `crates/cluster/examples/measure.rs`.
+/// Runs `crates/cluster/examples/measure_bindings.rs`.
 fn measured(ground: &Ground, words: &[String], nats: &Nats) -> Result<Value, Failure> {
     let words: Vec<String> = words.iter().cloned().chain(nats.urls()).collect();
-    numbers::object(command(ground.example("measure"), words))
+    numbers::object(command(ground.example("measure_bindings"), words))
 }
 
 /// Measures the start of a process while another one has all clients.

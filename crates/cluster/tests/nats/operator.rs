@@ -41,7 +41,7 @@ impl Machine {
             machine: name.to_owned(),
             secret: Secret(1, 2),
         };
-        let sharing = Sharing { operator: Some(Box::new(apply)), health: None };
+        let sharing = Sharing { operator: Some(Box::new(apply)), health: None, limits: None };
         let seed = exchange::mix(Arc::as_ptr(&settings) as u64 ^ u64::from(std::process::id()));
         let cluster = Cluster::start_sharing(config, Vec::new(), sharing, seed).unwrap();
         Self { name, cluster, settings }
