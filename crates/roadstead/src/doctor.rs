@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use spawn::{DescriptorNumbers, Io, Unbuffer, Wiring};
+use spawn::{DescriptorNumbers, Unbuffer, Wiring};
 use wire::Framing;
 
 mod examine;
@@ -133,7 +133,7 @@ impl DoctorArgs {
             program: self.program.clone(),
             framing: self.frames(),
             socket: None,
-            wiring: Wiring { io: Io::Pipe, numbers: self.fds, unbuffer: self.unbuffer },
+            wiring: Wiring { numbers: self.fds, unbuffer: self.unbuffer, ..Wiring::default() },
             env: self.env.clone(),
         }
     }

@@ -121,7 +121,7 @@ fn programs() -> Pool {
             env: vec![],
             stop_timeout: Duration::from_secs(2),
             min_uptime: Duration::from_secs(1),
-            wiring: Wiring { io: Io::Pipe, fds: Fds::Standard, unbuffer: Unbuffer::Off },
+            wiring: Wiring { io: Io::Auto, fds: Fds::Standard, unbuffer: Unbuffer::Off },
             bounds: Bounds {
                 env_clear: false,
                 user: None,

@@ -2,6 +2,10 @@
 //!
 //! What it is: [`Wiring`], and the creation of both ends. What it depends on: pipes, socket pairs, terminals. What it
 //! must never depend on: the data that is sent through them.
+//!
+//! A program can keep the daemon waiting with a pipe: while its splice(2) waits for another descriptor, the kernel holds
+//! the lock of the pipe, and each system call of the daemon on its own end waits, also in non-blocking mode. Therefore
+//! programs that are not trusted get socket pairs.
 
 use std::os::fd::OwnedFd;
 
@@ -17,19 +21,23 @@ use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 pub struct Wiring {
     /// The kind of connection for its requests and replies.
     pub io: Io,
+    /// The kind of connection for its messages (its log).
+    pub log: Io,
     /// The descriptor numbers of requests and replies.
     pub numbers: DescriptorNumbers,
     /// The workaround for a program that buffers its output.
     pub unbuffer: Unbuffer,
 }
 
-/// The kind of connection for requests and replies.
+/// The kind of connection.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Io {
-    /// Two pipes, which every program supports; 64 KiB each.
+    /// A pipe for each direction, which every program supports; 64 KiB each. The program must be trusted not to keep the
+    /// daemon waiting.
     #[default]
     Pipe,
-    /// Two Unix socket pairs, one for each direction; about 200 KiB each. The program cannot open `/dev/stdin`.
+    /// A Unix socket pair for each direction; about 200 KiB each. The program cannot open `/dev/stdin`, `/dev/stdout` or
+    /// `/dev/stderr`.
     Socket,
 }
 
@@ -82,7 +90,10 @@ pub(crate) fn make(wiring: Wiring) -> Result<(Pipes, Vec<OwnedFd>), Errno> {
         (_, Io::Pipe) => pipe_with(PipeFlags::CLOEXEC)?,
         (_, Io::Socket) => sockets()?,
     };
-    let (stderr, their_stderr) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (stderr, their_stderr) = match wiring.log {
+        Io::Pipe => pipe_with(PipeFlags::CLOEXEC)?,
+        Io::Socket => sockets()?,
+    };
     for ours in [&stdin, &stdout, &stderr] {
         // For a pipe, a socket and a terminal, the flag applies to one end only.
         let flags = rustix::fs::fcntl_getfl(ours)?;

@@ -31,6 +31,10 @@ pub(super) fn check(
                 // A different user has its own groups.
                 bounds.group = group.or_else(|| bounds.group.take().filter(|_| user.is_none()));
                 bounds.user = user.or_else(|| bounds.user.take());
+                if bounds.user.is_some() {
+                    let io = spawn::Io::Socket;
+                    started.wiring = spawn::Wiring { io, log: io, ..started.wiring };
+                }
                 ProbeConfig::Program(Box::new(started))
             }
         },
@@ -89,6 +93,7 @@ mod tests {
             ("check.sh", ["now".to_owned()].as_slice())
         );
         assert!(found.env_clear && found.bounds.no_new_privs);
+        assert_eq!((found.wiring.io, found.wiring.log), (spawn::Io::Socket, spawn::Io::Socket));
         assert_eq!(found.env, [("A".to_owned(), "b".to_owned())]);
         let who = |user, group| {
             let spawn::Bounds { user, group, .. } = command(user, group).bounds;

@@ -4,11 +4,17 @@ use backend::programs::LaunchPolicy;
 
 pub(super) fn policy(wiring: settings::Wiring, bounds: settings::Bounds) -> LaunchPolicy {
     let settings::Wiring { io, fds, unbuffer } = wiring;
+    // A program of another user is not trusted to leave the daemon's end of a pipe alone.
+    let has_user = bounds.user.is_some();
+    let (io, log) = match io {
+        settings::Io::Auto if has_user => (spawn::Io::Socket, spawn::Io::Socket),
+        settings::Io::Auto | settings::Io::Pipe => (spawn::Io::Pipe, spawn::Io::Pipe),
+        settings::Io::Socket if has_user => (spawn::Io::Socket, spawn::Io::Socket),
+        settings::Io::Socket => (spawn::Io::Socket, spawn::Io::Pipe),
+    };
     let wiring = spawn::Wiring {
-        io: match io {
-            settings::Io::Pipe => spawn::Io::Pipe,
-            settings::Io::Socket => spawn::Io::Socket,
-        },
+        io,
+        log,
         numbers: match fds {
             settings::Fds::Standard => spawn::DescriptorNumbers::Standard,
             settings::Fds::ThreeFour => spawn::DescriptorNumbers::ThreeFour,
@@ -121,6 +127,24 @@ mod tests {
         assert_eq!(other.unbuffer, spawn::Unbuffer::Stdbuf);
         let terminal = wiring(Io::Pipe, Fds::Standard, Unbuffer::Pty);
         assert_eq!(terminal.unbuffer, spawn::Unbuffer::Pty);
+    }
+
+    #[test]
+    fn a_program_of_another_user_has_sockets() {
+        use spawn::Io::{Pipe, Socket};
+        for (io, own, of_user) in [
+            (Io::Auto, (Pipe, Pipe), (Socket, Socket)),
+            (Io::Pipe, (Pipe, Pipe), (Pipe, Pipe)),
+            (Io::Socket, (Socket, Pipe), (Socket, Socket)),
+        ] {
+            let of = |user: Option<&str>| {
+                let user = user.map(str::to_owned);
+                let given = Wiring { io, ..PIPES };
+                let wiring = policy(given, Bounds { user, ..bounds() }).wiring;
+                (wiring.io, wiring.log)
+            };
+            assert_eq!((of(None), of(Some("nobody"))), (own, of_user), "{io:?}");
+        }
     }
 
     #[test]

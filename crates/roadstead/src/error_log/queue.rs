@@ -1,9 +1,9 @@
 //! Writes the log to standard error without ever blocking or ending the daemon.
 //!
 //! Standard error can be a pipe whose reader is slow or has ended, a full disk, or a terminal that is stopped or gone. A
-//! line is written at once if the kernel can do so without waiting (`RWF_NOWAIT`), as for a pipe or a socket with room.
-//! Otherwise it waits for a thread, which may block: always for a terminal, which takes a part of a line and blocks for
-//! the rest. A regular file is always written at once. Lines that do not fit into the queue, or cannot be written, are dropped and counted.
+//! line is written at once to a regular file, and to a socket that has room (`RWF_NOWAIT`). Otherwise it waits for a
+//! thread, which may block: a terminal takes a part of a line and blocks for the rest, and a pipe blocks, whatever its mode
+//! is, while its reader waits in splice(2). Lines that do not fit into the queue, or cannot be written, are dropped and counted.
 
 use std::io::{self, ErrorKind, IoSlice, Write};
 use std::os::fd::AsFd;
@@ -19,8 +19,8 @@ use rustix::io::{ReadWriteFlags, pwritev2};
 
 /// The maximum number of bytes in lines that wait to be written.
 const BYTES_MAX: usize = 1 << 20;
-/// A pipe accepts this number of bytes as a whole or not at all (PIPE_BUF of Linux).
-const WHOLE_BYTES: usize = 4096;
+/// The maximum length of an event that is written at once.
+const AT_ONCE_BYTES: usize = 4096;
 /// The current position in a file.
 const HERE: u64 = u64::MAX;
 /// How long the daemon waits at its end for the remaining lines to be written.
@@ -53,7 +53,7 @@ struct Shared<W> {
 #[derive(Debug)]
 struct Target<W> {
     out: W,
-    is_file: bool,
+    kind: FileType,
     /// Whether the last line was written only in part.
     torn: bool,
 }
@@ -64,9 +64,9 @@ struct Target<W> {
 /// The thread cannot be started.
 pub fn start<W: Write + AsFd + Send + 'static>(out: W) -> io::Result<(LogQueue<W>, LogThread)> {
     let (sink, source) = LogSink::new(BYTES_MAX);
-    let is_file = rustix::fs::fstat(&out)
-        .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::RegularFile);
-    let target = Mutex::new(Target { out, is_file, torn: false });
+    let kind = rustix::fs::fstat(&out)
+        .map_or(FileType::Unknown, |found| FileType::from_raw_mode(found.st_mode));
+    let target = Mutex::new(Target { out, kind, torn: false });
     let shared = Arc::new(Shared { target, waiting: 0.into(), dropped: 0.into() });
     let is_finishing = Arc::new(AtomicBool::new(false));
     let (finish, finished) = channel();
@@ -105,16 +105,20 @@ impl<W: Write + AsFd> LogQueue<W> {
         let shared = &self.shared;
         let is_first = shared.waiting.load(Ordering::Relaxed) == 0
             && shared.dropped.load(Ordering::Relaxed) == 0;
-        if event.len() > WHOLE_BYTES || !is_first {
+        if event.len() > AT_ONCE_BYTES || !is_first {
             return false;
         }
         let Ok(mut target) = shared.target.try_lock() else { return false };
         if target.torn {
             return false;
         }
-        if target.is_file {
-            shared.write(&mut target, event, 1);
-            return true;
+        match target.kind {
+            FileType::RegularFile => {
+                shared.write(&mut target, event, 1);
+                return true;
+            }
+            FileType::Socket => {}
+            _ => return false,
         }
         let slices = [IoSlice::new(event)];
         match pwritev2(&target.out, &slices, HERE, ReadWriteFlags::NOWAIT) {
@@ -287,7 +291,7 @@ mod tests {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let (mut queue, thread) = start(full).unwrap();
         assert_eq!(queue.write(b"a\n").unwrap(), 2);
-        queue.write_all(&vec![b'x'; 2 * WHOLE_BYTES]).unwrap();
+        queue.write_all(&vec![b'x'; 2 * AT_ONCE_BYTES]).unwrap();
         until_written(&queue);
         drop(thread);
         assert_eq!(queue.shared.dropped.load(Ordering::Relaxed), 2);

@@ -106,7 +106,7 @@ options! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Wiring of Program reload Replace {
         /// Channel for requests and replies.
-        io: Io as word = "pipe", needs(Needs::Pipes);
+        io: Io as word = "auto", needs(Needs::Pipes);
         /// File descriptors of the program for requests and replies.
         fds: Fds as word = "0/1", needs(Needs::Pipes);
         /// How the output of a program that buffers it is flushed. `roadstead doctor` detects such programs.
@@ -117,9 +117,13 @@ options! {
 words! {
     /// The channel for requests and replies of a program.
     pub enum Io {
-        /// Pipes, which every program supports.
+        /// Unix sockets, also for standard error, if the program has a `user`; otherwise pipes.
+        Auto = "auto",
+        /// Pipes, which every program supports, also for standard error. A program can hang the daemon through them (`splice`):
+        /// use them only for programs that are trusted.
         Pipe = "pipe",
-        /// Unix sockets, which buffer more before a side must wait.
+        /// Unix sockets, which buffer more before a side must wait. Standard error is a pipe, unless the program has a
+        /// `user`.
         Socket = "socket",
     }
 }
