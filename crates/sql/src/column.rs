@@ -481,6 +481,13 @@ impl Compared {
             Self::Time(_) if std::str::from_utf8(bytes).is_ok_and(time::is_word) => {
                 Err("is compared with a time, and not with a word such as `now`".into())
             }
+            // Compared as the time 0 as well.
+            Self::Time(of)
+                if matches!(**of, Takes::Date) && !time::is_day(bytes)
+                    || matches!(**of, Takes::Time(_)) && !time::is_duration(bytes) =>
+            {
+                Err("is compared with a time, and there is no such time".into())
+            }
             Self::Time(of) => of.fit(value, is_json).map(|fit| match fit {
                 Fit::Number(digits) => Fit::Text(digits),
                 fit => fit,

@@ -24,9 +24,12 @@ pub fn mysql_parameters(sql: &str, tables: &[MysqlTable]) -> (Vec<Takes>, Vec<St
         Some(column.map(MysqlColumn::compared))
     };
     // The table that is written to is named first.
+    let written_columns = |table: &str| {
+        let found = tables.iter().find(|(named, _)| named.table == table);
+        found.map(|(_, columns)| columns).filter(|columns| !columns.is_empty())
+    };
     let written = |name: &str| {
-        let write = write.as_ref()?;
-        let (_, columns) = tables.iter().find(|(table, _)| table.table == write.table.text)?;
+        let columns = written_columns(&write.as_ref()?.table.text)?;
         columns.iter().find(|it| it.name.eq_ignore_ascii_case(name)).map(MysqlColumn::takes)
     };
     let mut unknown = Vec::new();
@@ -41,6 +44,12 @@ pub fn mysql_parameters(sql: &str, tables: &[MysqlTable]) -> (Vec<Takes>, Vec<St
             Takes::Compared(Compared::Expression)
         }
         Use::Value | Use::Json | Use::Other => {
+            // Its types are not known.
+            if *of != Use::Other
+                && write.as_ref().is_some_and(|it| written_columns(&it.table.text).is_none())
+            {
+                unknown.push(name.clone());
+            }
             of_parameter(write.as_ref(), name, |it| written(&it.text)).unwrap_or_default()
         }
     });

@@ -168,7 +168,7 @@ fn trimmed(text: &[u8]) -> Option<&str> {
 }
 
 pub(crate) fn is_word(text: &str) -> bool {
-    WORDS.iter().any(|word| text.eq_ignore_ascii_case(word))
+    WORDS.iter().any(|word| text.trim().eq_ignore_ascii_case(word))
 }
 
 const NOT_ISO: &str =
@@ -226,6 +226,30 @@ pub fn check_date(text: &[u8]) -> Result<(), Mismatch> {
         |(_, rest)| matches!(Zone::of(rest), Some(Zone::None | Zone::Words { half: false, .. }));
     let is_day = is_word(text) || date_of(text).is_some_and(is_alone);
     if is_day { Ok(()) } else { Err(NOT_DAY.into()) }
+}
+
+/// Whether a text that [`check_date`] accepts begins with a day that exists, or is the zero of MySQL and MariaDB.
+pub(crate) fn is_day(text: &[u8]) -> bool {
+    let is_zero = |text| date_of(text).is_some_and(|(day, _)| day == [0, 0, 0]);
+    trimmed(text).is_some_and(|text| day_of(text).is_some() || is_zero(text))
+}
+
+/// Whether a text that [`check_time`] accepts is a time of MySQL and MariaDB: up to 838 hours, 59 minutes, 59 seconds.
+pub(crate) fn is_duration(text: &[u8]) -> bool {
+    let Some(text) = trimmed(text) else { return false };
+    let text = text.strip_prefix(['T', 't', '-']).unwrap_or(text);
+    let text = text.split(['.', ' ']).next().unwrap_or_default();
+    let parts: Vec<&str> = match text.contains(':') {
+        true => text.split(':').collect(),
+        false if text.is_ascii() && text.len() >= 6 => {
+            let (hours, rest) = text.split_at(text.len() - 4);
+            vec![hours, &rest[..2], &rest[2..]]
+        }
+        false => return false,
+    };
+    let most = [838, 59, 59];
+    let fits = |(part, most): (&&str, i64)| number(part, part.len()).is_some_and(|it| it <= most);
+    parts.len() <= most.len() && parts.iter().zip(most).all(fits)
 }
 
 /// Rejects a text that is more than a time of day (with a zone, if `may_have_zone`), and a time whose fraction of a

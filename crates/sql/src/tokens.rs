@@ -11,7 +11,9 @@ pub(crate) enum Token {
     Quoted(String),
     /// A parameter, without its colon.
     Parameter(String),
-    /// A string, a number, or a variable of the server.
+    /// A number.
+    Number,
+    /// A string, or a variable of the server.
     Value,
     /// Marks, such as `<=`.
     Mark(&'static str),
@@ -65,7 +67,15 @@ pub(crate) fn tokens(sql: &str, dialect: Dialect) -> Vec<(usize, Token)> {
                 let content = rest.get(1..length.saturating_sub(1)).unwrap_or_default();
                 (length, Token::Quoted(content.to_owned()))
             }
-            '0'..='9' => (word(0), Token::Value),
+            '0'..='9' => {
+                // A name may begin with a digit.
+                let length = name(rest);
+                let is_exponent = rest[length..].starts_with(['+', '-']);
+                match is_number(&rest[..length], is_exponent) {
+                    true => (length, Token::Number),
+                    false => (length, Token::Word(rest[..length].to_owned())),
+                }
+            }
             '@' => {
                 let length = rest.find(|it| !is_name(it) && !"@.".contains(it));
                 (length.unwrap_or(rest.len()), Token::Value)
@@ -73,7 +83,7 @@ pub(crate) fn tokens(sql: &str, dialect: Dialect) -> Vec<(usize, Token)> {
             ':' if rest[1..].starts_with(|it: char| it.is_alphabetic() || it == '_') => {
                 (word(1), Token::Parameter(rest[1..word(1)].to_owned()))
             }
-            _ if is_name(letter) => (word(0), Token::Word(rest[..word(0)].to_owned())),
+            _ if is_name(letter) => (name(rest), Token::Word(rest[..name(rest)].to_owned())),
             _ => match MARKS.iter().find(|mark| rest.starts_with(**mark)) {
                 Some(mark) => (mark.len(), Token::Mark(mark)),
                 None => (letter.len_utf8(), Token::Mark("+")),
@@ -83,6 +93,29 @@ pub(crate) fn tokens(sql: &str, dialect: Dialect) -> Vec<(usize, Token)> {
         at += length;
     }
     found
+}
+
+/// Returns the length of the name at the begin of `rest`. Behind its first letter it may have `$`.
+fn name(rest: &str) -> usize {
+    rest.find(|it| !is_name(it) && it != '$').unwrap_or(rest.len())
+}
+
+/// Whether this is a number, or the begin of one: `12`, `0x1f`, `0b1`, `1e5`, and `1e` before a sign.
+fn is_number(text: &str, is_exponent: bool) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+    let of_base = |prefix: &str, is_digit: fn(u8) -> bool| {
+        let rest = text.strip_prefix(prefix);
+        rest.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(is_digit))
+    };
+    let with_exponent = || match text.split_once(['e', 'E']) {
+        Some((number, "")) => is_exponent && digits(number),
+        Some((number, exponent)) => digits(number) && digits(exponent),
+        None => false,
+    };
+    digits(text)
+        || of_base("0x", |it| it.is_ascii_hexdigit())
+        || of_base("0b", |it| matches!(it, b'0' | b'1'))
+        || with_exponent()
 }
 
 /// Returns the length of the string at the begin of `rest`, with its quotes.

@@ -112,7 +112,20 @@ const COMPARING: [&str; 5] = ["nullif", "field", "greatest", "least", "interval"
 const COMPARES_BEFORE: [&str; 4] = ["in", "between", "not", "is"];
 
 /// The words that compare the operand after them with what precedes.
-const COMPARES_AFTER: [&str; 4] = ["in", "between", "when", "case"];
+const COMPARES_AFTER: [&str; 3] = ["in", "between", "case"];
+
+/// The words behind which an operand is true or false.
+const BEGINS_TRUTH: [&str; 7] = ["where", "and", "or", "xor", "not", "on", "having"];
+
+/// The words that begin a part of a query.
+const CLAUSES: [&str; 10] =
+    ["select", "from", "where", "having", "on", "set", "limit", "offset", "by", "values"];
+
+/// Words before a parenthesis that are no functions.
+const NO_FUNCTIONS: [&str; 14] = [
+    "any", "all", "some", "exists", "row", "values", "value", "as", "over", "in", "from", "into",
+    "join", "using",
+];
 
 /// Functions whose arguments have a `from`.
 const FROM_WITHIN: [&str; 6] = ["extract", "trim", "substring", "substr", "overlay", "position"];
@@ -267,7 +280,7 @@ impl<'t> Reader<'t> {
     fn operand(&self, begin: usize, end: usize) -> Use {
         let tokens = &self.tokens[begin..end];
         match tokens {
-            [(_, Token::Value | Token::Parameter(_))] => return Use::Other,
+            [(_, Token::Number | Token::Parameter(_))] => return Use::Other,
             [(_, token)] if token.is_any(&["true", "false", "null"]) => return Use::Other,
             _ => {}
         }
@@ -293,7 +306,8 @@ impl<'t> Reader<'t> {
     /// Whether `having` has a name that the query gives to one of its columns, instead of that of a column.
     fn is_other_name(&self, name: &str, at: usize) -> bool {
         let scope = &self.scopes[at];
-        let clause = (0..at).rev().filter(|at| self.scopes[*at] == *scope);
+        // The parentheses around it may be those of a function or a condition.
+        let clause = (0..at).rev().filter(|at| scope.starts_with(&self.scopes[*at]));
         let mut clause = clause.filter_map(|at| self.token(at));
         let is_having = clause
             .find(|it| it.is_any(&["where", "having", "on", "select"]))
@@ -311,13 +325,21 @@ impl<'t> Reader<'t> {
                 None => false,
             };
             let ends = self.token(at + 1).is_some_and(|it| it.is_mark(&[","]) || it.is("from"));
-            is_same && follows && ends
+            // A name in single quotes is not read.
+            let is_string = matches!(self.token(at), Some(Token::Value));
+            (is_same || is_string) && follows && ends
         };
         is_having && (1..at).any(is_name)
     }
 
     fn use_at(&self, index: usize) -> Use {
-        let compared = self.compared_at(index);
+        let (left, right) = self.without_parentheses(index);
+        let compared = match self.compared_at(index) {
+            Some(compared) => compared,
+            None if self.values[index] || self.is_harmless(left, right) => Use::Other,
+            // What is not read may compare it.
+            None => Use::Expression,
+        };
         let is_value = self.values[index] && !self.is_in_query(index);
         match compared {
             // An assignment of the column itself.
@@ -359,15 +381,41 @@ impl<'t> Reader<'t> {
         is_json && self.ends_before(index + 1)
     }
 
-    fn compared_at(&self, index: usize) -> Use {
+    /// Returns what a parameter is compared with; `None`: no comparison was read.
+    fn compared_at(&self, index: usize) -> Option<Use> {
         if let Some(operand) = self.operand_of_list(index) {
-            return operand;
+            return Some(operand);
         }
         if self.is_in_row(index) || self.is_selected_within(index) || self.is_in_comparing(index) {
-            return Use::Expression;
+            return Some(Use::Expression);
         }
+        let (left, right) = self.without_parentheses(index);
+        let before = self.before(left)?;
+        let behind = self.token(right);
+        if before.is_any(&PATTERNS) || behind.is_some_and(|it| it.is_any(&PATTERNS)) {
+            return Some(Use::Pattern);
+        }
+        if before.is_mark(&COMPARES) && self.ends_before(right) {
+            return Some(self.left_operand(left - 1));
+        }
+        if before.is("between") && self.token(right).is_some_and(|it| it.is("and")) {
+            return Some(self.left_operand(left - 1));
+        }
+        if before.is("and")
+            && self.ends_before(right)
+            && let Some(between) = self.between(left - 1)
+        {
+            return Some(self.left_operand(between));
+        }
+        if behind.is_some_and(|it| it.is_mark(&COMPARES)) && self.begins_at(left) {
+            return Some(self.right_operand(right + 1));
+        }
+        self.is_beside_comparison(left, right).then_some(Use::Expression)
+    }
+
+    /// Returns where the parameter begins and ends with the parentheses around it, but not those of a function.
+    fn without_parentheses(&self, index: usize) -> (usize, usize) {
         let (mut left, mut right) = (index, index + 1);
-        // Parentheses around the parameter, but not those of a function.
         while self.before(left).is_some_and(|it| it.is_mark(&["("]))
             && self.token(right).is_some_and(|it| it.is_mark(&[")"]))
             && left >= 2
@@ -376,41 +424,101 @@ impl<'t> Reader<'t> {
         {
             (left, right) = (left - 1, right + 1);
         }
-        let Some(before) = self.before(left) else { return Use::Other };
+        (left, right)
+    }
+
+    /// Whether a value at this place is not compared with a column: a limit, an interval, an argument of a function, a
+    /// column of the result, or a condition of its own.
+    fn is_harmless(&self, left: usize, right: usize) -> bool {
+        let clause = (0..left).rev().filter(|at| self.scopes[*at] == self.scopes[left]);
+        let clause = clause.filter_map(|at| self.token(at)).find(|it| it.is_any(&CLAUSES));
+        if clause.is_some_and(|it| it.is_any(&["limit", "offset"])) {
+            return true;
+        }
+        let before = self.before(left);
+        if before.is_some_and(|it| it.is("interval")) {
+            return true;
+        }
+        let is_end = |it: &Token| it.is_any(&["from", "as"]) || it.is_mark(&[","]);
+        let is_selected = self.scopes[left].is_empty()
+            && clause.is_some_and(|it| it.is("select"))
+            && before.is_some_and(|it| it.is_any(&["select", "distinct"]) || it.is_mark(&[","]))
+            && self.token(right).is_none_or(is_end);
+        is_selected || self.is_argument(left, right) || self.is_condition(left, right)
+    }
+
+    /// Whether it is an argument of a function that does not compare its arguments.
+    fn is_argument(&self, left: usize, right: usize) -> bool {
+        let Some(&open) = self.scopes[left].last() else { return false };
+        let Some(function) = self.before(open) else { return false };
+        if function.is("against") {
+            return true;
+        }
+        let is_function = matches!(function, Token::Word(_))
+            && (function.is("if") || !function.is_any(&BEGINS))
+            && !function.is_any(&CONTINUES)
+            && !function.is_any(&COMPARING)
+            && !function.is_any(&NO_FUNCTIONS);
         let behind = self.token(right);
-        if before.is_any(&PATTERNS) || behind.is_some_and(|it| it.is_any(&PATTERNS)) {
-            return Use::Pattern;
-        }
-        if before.is_mark(&COMPARES) && self.ends_before(right) {
-            return self.left_operand(left - 1);
-        }
-        if before.is("between") {
-            return self.left_operand(left - 1);
-        }
-        if before.is("and")
-            && let Some(between) = self.between(left - 1)
-        {
-            return self.left_operand(between);
-        }
-        if behind.is_some_and(|it| it.is_mark(&COMPARES)) && self.begins_at(left) {
-            return self.right_operand(right + 1);
-        }
-        if self.is_beside_comparison(left, right) { Use::Expression } else { Use::Other }
+        is_function
+            && self.before(left).is_some_and(|it| it.is_mark(&["(", ","]))
+            && behind.is_some_and(|it| {
+                it.is_mark(&[")", ","]) || it.is_any(&["as", "using", "from", "for"])
+            })
+    }
+
+    /// Whether it is true or false by itself: `where :x`, `not :x or …`, `:x is null`, `case when :x then`.
+    fn is_condition(&self, left: usize, right: usize) -> bool {
+        let begins = match self.before(left) {
+            None => true,
+            Some(token) if token.is_mark(&["("]) => {
+                let before = (left - 1).checked_sub(1).and_then(|at| self.token(at));
+                before.is_none_or(|it| it.is_any(&BEGINS_TRUTH) || it.is_mark(&["("]))
+            }
+            Some(token) if token.is("when") => !self.has_case_operand(left),
+            Some(token) => {
+                token.is_any(&BEGINS_TRUTH)
+                    && !(token.is("and") && self.between(left - 1).is_some())
+                    || token.is_mark(&["&&", "||"])
+            }
+        };
+        let ends = |at: usize| {
+            self.token(at).is_none_or(|it| {
+                it.is_mark(&[")", "&&", "||", ";"])
+                    || matches!(it, Token::Word(_)) && !it.is_any(&CONTINUES)
+            })
+        };
+        let test = right + 1 + usize::from(self.token(right + 1).is_some_and(|it| it.is("not")));
+        let is_test = self.token(right).is_some_and(|it| it.is("is"))
+            && self.token(test).is_some_and(|it| it.is_any(&["null", "unknown", "true", "false"]))
+            && ends(test + 1);
+        begins && (ends(right) || is_test)
+    }
+
+    /// Whether the `case` of the `when` before this token has an operand.
+    fn has_case_operand(&self, index: usize) -> bool {
+        let case = (0..index).rev().find(|at| {
+            self.scopes[*at] == self.scopes[index]
+                && self.token(*at).is_some_and(|it| it.is("case"))
+        });
+        case.is_some_and(|case| !self.token(case + 1).is_some_and(|it| it.is("when")))
     }
 
     /// Whether a comparison that was not read is beside what is between these tokens.
     fn is_beside_comparison(&self, left: usize, right: usize) -> bool {
         let Some(before) = self.before(left) else { return false };
         let in_list = before.is_mark(&["(", ","]) && self.is_in_list(left);
-        if before.is_mark(&COMPARES) || before.is_any(&COMPARES_AFTER) || in_list {
+        let is_when = before.is("when") && self.has_case_operand(left);
+        if before.is_mark(&COMPARES) || before.is_any(&COMPARES_AFTER) || in_list || is_when {
             return true;
         }
-        // The operands of an arithmetic operator are compared with what is compared with its result.
         let Some(behind) = self.token(right) else { return false };
-        let is_null_test = behind.is("is")
-            && (right + 1..right + 3)
-                .any(|at| self.token(at).is_some_and(|it| it.is_any(&["null", "unknown"])));
-        behind.is_mark(&COMPARES) || behind.is_any(&COMPARES_BEFORE) && !is_null_test
+        let function = self.scopes[left].last().and_then(|open| self.before(*open));
+        if function.is_some_and(|it| it.is("against")) {
+            return false;
+        }
+        behind.is_mark(&COMPARES)
+            || behind.is_any(&COMPARES_BEFORE) && !self.is_condition(left, right)
     }
 
     /// Whether this token is directly in the list of an `in`.
@@ -656,6 +764,25 @@ mod tests {
     }
 
     #[test]
+    fn a_parameter_that_is_compared_with_nothing_keeps_its_type() {
+        for sql in [
+            "select 1 from t where :x is not true",
+            "select 1 from t where (:x is null or n = 1) and not :x",
+            "select 1 from t where :x = 1 or true = :x",
+            "select token, :x from t order by id limit :x, :x",
+            "select token from t limit :x offset :x",
+            "select case when :x then token else '' end from t",
+            "select substr(token, :x, 3), if(:x, 1, 2) from t where n > now() - interval :x day",
+            "select 1 from t where n = cast(:x as decimal(65,30))",
+            "select 1 from t where match (token) against (:x in boolean mode)",
+            "select 1 from t where n > date_sub(now(), interval :x hour)",
+        ] {
+            let shown = shown(sql);
+            assert!(shown.split(' ').all(|it| it == "other"), "{sql}: {shown}");
+        }
+    }
+
+    #[test]
     fn a_comparison_whose_column_is_not_known_is_one_with_an_expression() {
         for (sql, expected) in [
             ("select 1 from t where lower(token) = :x", "expression"),
@@ -683,7 +810,19 @@ mod tests {
             ("select case token when :x then 1 end from t", "expression"),
             ("select case :x when token then 1 end from t", "expression"),
             ("select nullif(token, :x) from t", "expression"),
-            ("select 1 from t where :x is not true", "expression"),
+            ("select 1 from t where (:o, :t) = (n, token)", "expression expression"),
+            ("delete from t where (:x, 'a') in (select token, 'a' from t)", "expression"),
+            ("select 1 from t where row(n, token) = row(:x, :y)", "expression expression"),
+            ("select 1 from t where (n, token) = ((:x), (:y))", "expression expression"),
+            ("select 1 from t where (:k = '' or token = :k)", "expression t.token"),
+            (
+                "select 1 from t where token = -:x or token = !:y or token = 0 + :z",
+                "expression expression expression",
+            ),
+            ("select 1 from t where token between :x + 0 and 'z'", "expression"),
+            ("select n as token, id from t having (token = :x or :x is null)", "expression other"),
+            ("select n as 'token' from t having if(token = :x, 1, 0)", "expression"),
+            ("select 1 from t where 2fa_code = :x", "?"),
             ("select n as token from t having token = :x", "expression"),
             ("select n token, id from t having token = :x and id = :y", "expression t.id"),
             ("select token, n from t having token = :x", "t.token"),

@@ -296,6 +296,8 @@ fn a_value_that_mysql_compares_is_not_converted() {
     let integer = |booleans| Compared::Integer { booleans };
     let decimal = |is_short| Compared::Decimal { is_short };
     let time = Compared::Time(Box::new(Takes::Utc(6)));
+    let day = Compared::Time(Box::new(Takes::Date));
+    let clock = Compared::Time(Box::new(Takes::Time(6)));
     let words = Compared::Word(EnumValues::of_type("enum('a','2')"));
     for (of, value, expected) in [
         (integer(false), Value::Number(b"9007199254740993"), Some("number 9007199254740993")),
@@ -321,6 +323,19 @@ fn a_value_that_mysql_compares_is_not_converted() {
         (Compared::Double, Value::Bytes(b"0.5"), Some("number 0.5")),
         (Compared::Double, Value::Bytes(b"0x"), None),
         (time.clone(), Value::Bytes(b"Now"), None),
+        (time.clone(), Value::Bytes(b"\tnow "), None),
+        (time.clone(), Value::Bytes(b"2024-13-45"), None),
+        (day.clone(), Value::Bytes(b"2024-02-29"), Some("text 2024-02-29")),
+        (day.clone(), Value::Bytes(b"0000-00-00"), Some("text 0000-00-00")),
+        (day.clone(), Value::Bytes(b"2024-02-30"), None),
+        (day.clone(), Value::Bytes(b"20241345"), None),
+        (day.clone(), Value::Bytes(b" now"), None),
+        (clock.clone(), Value::Bytes(b"-838:59:59"), Some("text -838:59:59")),
+        (clock.clone(), Value::Bytes(b"10:30"), Some("text 10:30")),
+        (clock.clone(), Value::Bytes(b"103015.5"), Some("text 103015.5")),
+        (clock.clone(), Value::Bytes(b"99:99:99"), None),
+        (clock.clone(), Value::Bytes(b"10:61:00"), None),
+        (clock.clone(), Value::Bytes(b"106100"), None),
         (time.clone(), Value::Bytes(b"2024-01-01"), Some("text 2024-01-01")),
         (Compared::Text, Value::Number(b"0"), Some("text 0")),
         (Compared::Text, Value::Json(b"false"), Some("text false")),
