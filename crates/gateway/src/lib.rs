@@ -63,6 +63,5 @@ pub use observe::status::{
 pub use reload::Reload;
 pub use resolver::Lookup;
 pub use shard::{Parts, Shard};
-pub use shard_mail::ShardMail;
+pub use shard_mail::{AddressUseReply, ShardMail};
 pub use shared_bindings::SharedBindings;
-pub use shared_limits::AddressUseReply;

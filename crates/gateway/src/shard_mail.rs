@@ -6,11 +6,14 @@ use std::sync::Arc;
 use exchange::{AddressUse, BindingChange, ListenerId, Outcome, PoolId, Slice};
 
 use crate::reload::Reload;
-use crate::shared_limits::AddressUseReply;
 use engine::shard_message::ShardMessages;
 use flow::order::Order;
 use flow::worker_report::WorkerReport;
 use observe::status::{Explanation, OrderResult, Status, TimedDecisions};
+
+/// Receives the name of a listener and what its clients used since the last report. It is called on the thread of a
+/// shard and must not block.
+pub type AddressUseReply = Arc<dyn Fn(String, Vec<AddressUse>) + Send + Sync>;
 
 /// One message to a shard.
 pub enum ShardMail {

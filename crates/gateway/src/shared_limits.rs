@@ -5,14 +5,10 @@ use std::sync::Arc;
 use exchange::AddressUse;
 
 use crate::fleet::Fleet;
-use crate::shard_mail::ShardMail;
+use crate::shard_mail::{AddressUseReply, ShardMail};
 
 /// The maximum number of messages that may wait for a shard. Above it, a report is dropped.
 const WAITING_MAX: usize = 16;
-
-/// Receives the name of a listener and what its clients used since the last report. It is called on the thread of a
-/// shard and must not block.
-pub type AddressUseReply = Arc<dyn Fn(String, Vec<AddressUse>) + Send + Sync>;
 
 impl Fleet {
     /// Asks every shard what addresses used, at listeners whose limits are shared with other daemons.

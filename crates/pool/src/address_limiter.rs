@@ -8,7 +8,7 @@
 //! When the table is full, the address without a connection that was idle longest is removed early, together with the
 //! used part of its rates. An address with an open connection is never removed, so connections are counted exactly.
 //!
-//! Several daemons can share the limits of a listener approximately: `shared.rs`.
+//! Several daemons can share the limits of a listener approximately: `sharing.rs`.
 
 use std::hash::Hasher;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -23,6 +23,7 @@ use crate::list::{Links, List};
 mod shared;
 #[cfg(test)]
 mod shared_tests;
+mod sharing;
 #[cfg(test)]
 mod tests;
 
@@ -187,7 +188,7 @@ impl AddressLimiter {
         entry.open += 1;
         if let Some(shared) = &mut self.shared {
             entry.unreported.0 += 1;
-            shared.note(place, entry);
+            shared.note(place, &mut entry.is_noted);
         }
         if self.links.holds(place) {
             self.idle.remove(&mut self.links, place);
@@ -201,7 +202,7 @@ impl AddressLimiter {
         let entry = &mut self.entries[place as usize];
         entry.open -= 1;
         if let Some(shared) = &mut self.shared {
-            shared.note(place, entry);
+            shared.note(place, &mut entry.is_noted);
         }
         if entry.open == 0 {
             self.idle.push_last(&mut self.links, place);
@@ -256,7 +257,7 @@ impl AddressLimiter {
         meter.take(&mut entry.requests_ns, now_ns);
         if let Some(shared) = &mut self.shared {
             entry.unreported.1 += 1;
-            shared.note(place, entry);
+            shared.note(place, &mut entry.is_noted);
         }
         Ok(())
     }

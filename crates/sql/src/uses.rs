@@ -2,6 +2,11 @@
 //!
 //! It reads marks and words, not the whole grammar: what it cannot read is an expression.
 
+mod harmless;
+mod having;
+#[cfg(test)]
+mod tests;
+
 use crate::Dialect;
 use crate::tokens::{Token, tokens};
 
@@ -113,19 +118,6 @@ const COMPARES_BEFORE: [&str; 4] = ["in", "between", "not", "is"];
 
 /// The words that compare the operand after them with what precedes.
 const COMPARES_AFTER: [&str; 3] = ["in", "between", "case"];
-
-/// The words behind which an operand is true or false.
-const BEGINS_TRUTH: [&str; 7] = ["where", "and", "or", "xor", "not", "on", "having"];
-
-/// The words that begin a part of a query.
-const CLAUSES: [&str; 10] =
-    ["select", "from", "where", "having", "on", "set", "limit", "offset", "by", "values"];
-
-/// Words before a parenthesis that are no functions.
-const NO_FUNCTIONS: [&str; 14] = [
-    "any", "all", "some", "exists", "row", "values", "value", "as", "over", "in", "from", "into",
-    "join", "using",
-];
 
 /// Functions whose arguments have a `from`.
 const FROM_WITHIN: [&str; 6] = ["extract", "trim", "substring", "substr", "overlay", "position"];
@@ -303,35 +295,6 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Whether `having` has a name that the query gives to one of its columns, instead of that of a column.
-    fn is_other_name(&self, name: &str, at: usize) -> bool {
-        let scope = &self.scopes[at];
-        // The parentheses around it may be those of a function or a condition.
-        let clause = (0..at).rev().filter(|at| scope.starts_with(&self.scopes[*at]));
-        let mut clause = clause.filter_map(|at| self.token(at));
-        let is_having = clause
-            .find(|it| it.is_any(&["where", "having", "on", "select"]))
-            .is_some_and(|it| it.is("having"));
-        let is_name = |at: usize| {
-            let is_same = match self.token(at) {
-                Some(Token::Word(it) | Token::Quoted(it)) => it.eq_ignore_ascii_case(name),
-                _ => false,
-            };
-            // An operand precedes it: `a name` or `a as name`, and not `a, name` or `t.name`.
-            let follows = match self.before(at) {
-                Some(Token::Mark(mark)) => *mark == ")" || *mark == "]",
-                Some(token @ Token::Word(_)) => !token.is_any(&BEGINS) && !token.is("from"),
-                Some(_) => true,
-                None => false,
-            };
-            let ends = self.token(at + 1).is_some_and(|it| it.is_mark(&[","]) || it.is("from"));
-            // A name in single quotes is not read.
-            let is_string = matches!(self.token(at), Some(Token::Value));
-            (is_same || is_string) && follows && ends
-        };
-        is_having && (1..at).any(is_name)
-    }
-
     fn use_at(&self, index: usize) -> Use {
         let (left, right) = self.without_parentheses(index);
         let compared = match self.compared_at(index) {
@@ -425,83 +388,6 @@ impl<'t> Reader<'t> {
             (left, right) = (left - 1, right + 1);
         }
         (left, right)
-    }
-
-    /// Whether a value at this place is not compared with a column: a limit, an interval, an argument of a function, a
-    /// column of the result, or a condition of its own.
-    fn is_harmless(&self, left: usize, right: usize) -> bool {
-        let clause = (0..left).rev().filter(|at| self.scopes[*at] == self.scopes[left]);
-        let clause = clause.filter_map(|at| self.token(at)).find(|it| it.is_any(&CLAUSES));
-        if clause.is_some_and(|it| it.is_any(&["limit", "offset"])) {
-            return true;
-        }
-        let before = self.before(left);
-        if before.is_some_and(|it| it.is("interval")) {
-            return true;
-        }
-        let is_end = |it: &Token| it.is_any(&["from", "as"]) || it.is_mark(&[","]);
-        let is_selected = self.scopes[left].is_empty()
-            && clause.is_some_and(|it| it.is("select"))
-            && before.is_some_and(|it| it.is_any(&["select", "distinct"]) || it.is_mark(&[","]))
-            && self.token(right).is_none_or(is_end);
-        is_selected || self.is_argument(left, right) || self.is_condition(left, right)
-    }
-
-    /// Whether it is an argument of a function that does not compare its arguments.
-    fn is_argument(&self, left: usize, right: usize) -> bool {
-        let Some(&open) = self.scopes[left].last() else { return false };
-        let Some(function) = self.before(open) else { return false };
-        if function.is("against") {
-            return true;
-        }
-        let is_function = matches!(function, Token::Word(_))
-            && (function.is("if") || !function.is_any(&BEGINS))
-            && !function.is_any(&CONTINUES)
-            && !function.is_any(&COMPARING)
-            && !function.is_any(&NO_FUNCTIONS);
-        let behind = self.token(right);
-        is_function
-            && self.before(left).is_some_and(|it| it.is_mark(&["(", ","]))
-            && behind.is_some_and(|it| {
-                it.is_mark(&[")", ","]) || it.is_any(&["as", "using", "from", "for"])
-            })
-    }
-
-    /// Whether it is true or false by itself: `where :x`, `not :x or …`, `:x is null`, `case when :x then`.
-    fn is_condition(&self, left: usize, right: usize) -> bool {
-        let begins = match self.before(left) {
-            None => true,
-            Some(token) if token.is_mark(&["("]) => {
-                let before = (left - 1).checked_sub(1).and_then(|at| self.token(at));
-                before.is_none_or(|it| it.is_any(&BEGINS_TRUTH) || it.is_mark(&["("]))
-            }
-            Some(token) if token.is("when") => !self.has_case_operand(left),
-            Some(token) => {
-                token.is_any(&BEGINS_TRUTH)
-                    && !(token.is("and") && self.between(left - 1).is_some())
-                    || token.is_mark(&["&&", "||"])
-            }
-        };
-        let ends = |at: usize| {
-            self.token(at).is_none_or(|it| {
-                it.is_mark(&[")", "&&", "||", ";"])
-                    || matches!(it, Token::Word(_)) && !it.is_any(&CONTINUES)
-            })
-        };
-        let test = right + 1 + usize::from(self.token(right + 1).is_some_and(|it| it.is("not")));
-        let is_test = self.token(right).is_some_and(|it| it.is("is"))
-            && self.token(test).is_some_and(|it| it.is_any(&["null", "unknown", "true", "false"]))
-            && ends(test + 1);
-        begins && (ends(right) || is_test)
-    }
-
-    /// Whether the `case` of the `when` before this token has an operand.
-    fn has_case_operand(&self, index: usize) -> bool {
-        let case = (0..index).rev().find(|at| {
-            self.scopes[*at] == self.scopes[index]
-                && self.token(*at).is_some_and(|it| it.is("case"))
-        });
-        case.is_some_and(|case| !self.token(case + 1).is_some_and(|it| it.is("when")))
     }
 
     /// Whether a comparison that was not read is beside what is between these tokens.
@@ -694,149 +580,4 @@ impl<'t> Reader<'t> {
 #[must_use]
 pub fn tables(sql: &str, dialect: Dialect) -> Vec<TableName> {
     Uses::of(sql, dialect).tables.into_iter().filter(|table| !table.is_derived).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn shown(sql: &str) -> String {
-        let uses = Uses::of(sql, Dialect::Question);
-        let columns = |table: &TableName, column: &str| {
-            let known: &[&str] = match &*table.table {
-                "t" => &["id", "token", "n"],
-                "u" => &["id", "name"],
-                _ => return None,
-            };
-            Some(known.contains(&column).then(|| format!("{}.{column}", table.table)))
-        };
-        let shown = uses.parameters.iter().map(|(at, name, of)| {
-            assert!(sql[at + 1..].starts_with(name), "{sql}");
-            match of {
-                Use::Column(column) => {
-                    uses.resolve(column, columns).unwrap_or_else(|| "?".to_owned())
-                }
-                other => format!("{other:?}").to_lowercase(),
-            }
-        });
-        shown.collect::<Vec<_>>().join(" ")
-    }
-
-    #[test]
-    fn a_parameter_that_is_compared_has_the_column() {
-        for (sql, expected) in [
-            ("select 1 from t where token = :x", "t.token"),
-            ("delete from t where (token = (:x)) and n<>:y or :z <= t.id", "t.token t.n t.id"),
-            (
-                "select 1 from t where token in ('a', :x, :y) and n not in (:z)",
-                "t.token t.token t.n",
-            ),
-            ("select 1 from t where n not between :x and :y and token = :z", "t.n t.n t.token"),
-            ("select 1 from t where n between 1 + 1 and :y", "t.n"),
-            ("select 1 from t where n like :x or token not like concat(:y, '%')", "pattern other"),
-            (
-                "select 1 from s.t as a join u b on a.id = b.id and b.name = :x where `a`.`n` > :y",
-                "u.name t.n",
-            ),
-            ("select 1 from t, u where name = :x and s.t.n = :y", "u.name t.n"),
-            (
-                "select 1 from t where exists (select 1 from u where u.id = t.id and id = :x and n = :y)",
-                "u.id t.n",
-            ),
-            (
-                "update t set n = :n, token = concat(:t, n = :m) where id = :id",
-                "value value t.n t.id",
-            ),
-            ("update t set n = (:n), t.token = ((:t)) where id = (:id)", "value value t.id"),
-            ("update t join u on t.id = u.id set t.n = :n where u.name = :x", "value u.name"),
-            ("update t set n = (select 1 from u where name = :x limit 1)", "u.name"),
-            (
-                "insert into t (id) values (:a, f(:b)) on duplicate key update n = :c",
-                "value value value",
-            ),
-            ("select :a, if(n = :x, 1, 2) from t having token = :y", "other t.n t.token"),
-            ("select case when n = :x then 1 end from t limit :l", "t.n other"),
-            ("select extract(year from n) from t where id = :x", "t.id"),
-            ("select 1 from t where :x is null or :all = 1 or id = :x", "other other t.id"),
-        ] {
-            assert_eq!(shown(sql), expected, "{sql}");
-        }
-    }
-
-    #[test]
-    fn a_parameter_that_is_compared_with_nothing_keeps_its_type() {
-        for sql in [
-            "select 1 from t where :x is not true",
-            "select 1 from t where (:x is null or n = 1) and not :x",
-            "select 1 from t where :x = 1 or true = :x",
-            "select token, :x from t order by id limit :x, :x",
-            "select token from t limit :x offset :x",
-            "select case when :x then token else '' end from t",
-            "select substr(token, :x, 3), if(:x, 1, 2) from t where n > now() - interval :x day",
-            "select 1 from t where n = cast(:x as decimal(65,30))",
-            "select 1 from t where match (token) against (:x in boolean mode)",
-            "select 1 from t where n > date_sub(now(), interval :x hour)",
-        ] {
-            let shown = shown(sql);
-            assert!(shown.split(' ').all(|it| it == "other"), "{sql}: {shown}");
-        }
-    }
-
-    #[test]
-    fn a_comparison_whose_column_is_not_known_is_one_with_an_expression() {
-        for (sql, expected) in [
-            ("select 1 from t where lower(token) = :x", "expression"),
-            ("select 1 from t where n + id = :x and binary token = :y", "expression expression"),
-            ("select 1 from t where (token, n) = (:x, :y)", "expression expression"),
-            (
-                "select 1 from t where (token, n) in ((:x, :y), (1, :z))",
-                "expression expression expression",
-            ),
-            ("select 1 from t where token = :x + 1", "expression"),
-            ("select 1 from t where :x in (token, name)", "expression"),
-            ("select 1 from t where :x not in (select token from t)", "expression"),
-            (
-                "select 1 from t where :x between n and id and :y not between n and id",
-                "expression expression",
-            ),
-            ("select 1 from t where token in (select :x)", "expression"),
-            ("select 1 from t where token = (select concat(:x, '') from u)", "expression"),
-            ("select 1 from t where token in ((:x), ('a'), (('b')), ((:y)))", "t.token t.token"),
-            ("select 1 from t where token in ('a', :x + 0)", "expression"),
-            (
-                "select 1 from t where token = :x = true and token = :y is true",
-                "expression expression",
-            ),
-            ("select case token when :x then 1 end from t", "expression"),
-            ("select case :x when token then 1 end from t", "expression"),
-            ("select nullif(token, :x) from t", "expression"),
-            ("select 1 from t where (:o, :t) = (n, token)", "expression expression"),
-            ("delete from t where (:x, 'a') in (select token, 'a' from t)", "expression"),
-            ("select 1 from t where row(n, token) = row(:x, :y)", "expression expression"),
-            ("select 1 from t where (n, token) = ((:x), (:y))", "expression expression"),
-            ("select 1 from t where (:k = '' or token = :k)", "expression t.token"),
-            (
-                "select 1 from t where token = -:x or token = !:y or token = 0 + :z",
-                "expression expression expression",
-            ),
-            ("select 1 from t where token between :x + 0 and 'z'", "expression"),
-            ("select n as token, id from t having (token = :x or :x is null)", "expression other"),
-            ("select n as 'token' from t having if(token = :x, 1, 0)", "expression"),
-            ("select 1 from t where 2fa_code = :x", "?"),
-            ("select n as token from t having token = :x", "expression"),
-            ("select n token, id from t having token = :x and id = :y", "expression t.id"),
-            ("select token, n from t having token = :x", "t.token"),
-            ("with t as (select 1) select 1 from t where id = :x", "?"),
-            ("with `t` as (select 1) select 1 from t where id = :x", "?"),
-            ("with t (a, id) as (select 1, 2) select 1 from t where id = :x", "?"),
-            ("with q as (select :x as id) select 1 from q", "expression"),
-            ("select 1 from t join u where id = :x", "?"),
-            ("select 1 from t, (select 1 as z) q where token = :x", "?"),
-            ("with u as (select 1) select 1 from u where id = :x", "?"),
-            ("select 1 from v where id = :x", "?"),
-            ("select 1 from t where x.id = :x", "?"),
-        ] {
-            assert_eq!(shown(sql), expected, "{sql}");
-        }
-    }
 }

@@ -179,7 +179,6 @@ fn session(driver: &MysqlDriver) -> Vec<String> {
         "set session max_error_count = greatest(@@max_error_count, 64)".to_owned(),
         // Otherwise a server may end the connection after each ROLLBACK, or begin another transaction.
         "set session completion_type = 0".to_owned(),
-        // Otherwise the columns of a table, and the rows of a query, are cut.
         "set session sql_select_limit = 18446744073709551615".to_owned(),
         // With `NO_AUTO_VALUE_ON_ZERO` a counter keeps a 0 that it is given.
         "set session sql_mode = concat(@@sql_mode, \

@@ -162,10 +162,9 @@ pub(super) async fn takes(
         tables.push((named, columns));
     }
     let (takes, unknown) = sql::mysql_parameters(sql, &tables);
+    // A parameter in a comment that the server executes (`/*! … */`).
     if takes.len() != names.len() {
-        // A parameter in a comment that the server executes (`/*! … */`).
-        let takes = names.iter().map(|_| Takes::Compared(Compared::Expression)).collect();
-        return Ok((takes, names.to_vec()));
+        return Ok((vec![Takes::Compared(Compared::Expression); names.len()], names.to_vec()));
     }
     Ok((takes, unknown))
 }

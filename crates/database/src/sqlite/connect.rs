@@ -136,7 +136,6 @@ fn open_file(driver: &SqliteDriver, may_make: bool) -> Result<Connection, Databa
         return Err(match found {
             _ if job.create.is_none() => DatabaseError::NoFile(path.clone()),
             Ok(_) => DatabaseError::NotMade(path.clone()),
-            // The daemon could not make it.
             Err(error) => {
                 DatabaseError::Open(path.clone(), format!("its directory: {error}").into())
             }

@@ -3,7 +3,7 @@
 use exchange::{AddressUse, ListenerId};
 
 use super::Shard;
-use crate::shared_limits::AddressUseReply;
+use crate::shard_mail::AddressUseReply;
 
 /// The maximum number of addresses in one report of a listener. The others are in the next one.
 const USES_MAX: usize = 20_000;

@@ -13,14 +13,12 @@ const HERE: u64 = u64::MAX;
 pub(super) fn report_error(what: &str) {
     let text = format!("roadstead supervisor: {what}\n");
     let bytes = text.as_bytes();
-    match pwritev2(stderr(), &[IoSlice::new(bytes)], HERE, ReadWriteFlags::NOWAIT) {
+    let written = pwritev2(stderr(), &[IoSlice::new(bytes)], HERE, ReadWriteFlags::NOWAIT);
+    if written == Err(Errno::OPNOTSUPP) {
         // A terminal. It is opened again, because the mode of standard error also applies to other processes.
-        Err(Errno::OPNOTSUPP) => {
-            let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-            if let Ok(terminal) = rustix::fs::open("/proc/self/fd/2", flags, Mode::empty()) {
-                let _ = write(terminal, bytes);
-            }
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        if let Ok(terminal) = rustix::fs::open("/proc/self/fd/2", flags, Mode::empty()) {
+            let _ = write(terminal, bytes);
         }
-        _ => {}
     }
 }

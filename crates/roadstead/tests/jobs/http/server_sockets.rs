@@ -80,7 +80,7 @@ fn a_server_replaced_by_a_link_does_not_lead_to_the_admin_socket() {
     let mut command = Command::new(BINARY);
     command.arg("serve").arg(&file).current_dir(inner.path());
     let daemon = Daemon::start(&mut command, inner.path()).unwrap();
-    let said = talk(&daemon, format!("GET /status HTTP/1.1\r\n{}", CLOSE));
+    let said = talk(&daemon, format!("GET /status HTTP/1.1\r\n{CLOSE}"));
     assert_eq!(status(&said), "403", "{said}");
 }
 

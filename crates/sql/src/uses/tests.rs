@@ -1,0 +1,130 @@
+use super::*;
+
+fn shown(sql: &str) -> String {
+    let uses = Uses::of(sql, Dialect::Question);
+    let columns = |table: &TableName, column: &str| {
+        let known: &[&str] = match &*table.table {
+            "t" => &["id", "token", "n"],
+            "u" => &["id", "name"],
+            _ => return None,
+        };
+        Some(known.contains(&column).then(|| format!("{}.{column}", table.table)))
+    };
+    let shown = uses.parameters.iter().map(|(at, name, of)| {
+        assert!(sql[at + 1..].starts_with(name), "{sql}");
+        match of {
+            Use::Column(column) => uses.resolve(column, columns).unwrap_or_else(|| "?".to_owned()),
+            other => format!("{other:?}").to_lowercase(),
+        }
+    });
+    shown.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_parameter_that_is_compared_has_the_column() {
+    for (sql, expected) in [
+        ("select 1 from t where token = :x", "t.token"),
+        ("delete from t where (token = (:x)) and n<>:y or :z <= t.id", "t.token t.n t.id"),
+        ("select 1 from t where token in ('a', :x, :y) and n not in (:z)", "t.token t.token t.n"),
+        ("select 1 from t where n not between :x and :y and token = :z", "t.n t.n t.token"),
+        ("select 1 from t where n between 1 + 1 and :y", "t.n"),
+        ("select 1 from t where n like :x or token not like concat(:y, '%')", "pattern other"),
+        (
+            "select 1 from s.t as a join u b on a.id = b.id and b.name = :x where `a`.`n` > :y",
+            "u.name t.n",
+        ),
+        ("select 1 from t, u where name = :x and s.t.n = :y", "u.name t.n"),
+        (
+            "select 1 from t where exists (select 1 from u where u.id = t.id and id = :x and n = :y)",
+            "u.id t.n",
+        ),
+        ("update t set n = :n, token = concat(:t, n = :m) where id = :id", "value value t.n t.id"),
+        ("update t set n = (:n), t.token = ((:t)) where id = (:id)", "value value t.id"),
+        ("update t join u on t.id = u.id set t.n = :n where u.name = :x", "value u.name"),
+        ("update t set n = (select 1 from u where name = :x limit 1)", "u.name"),
+        (
+            "insert into t (id) values (:a, f(:b)) on duplicate key update n = :c",
+            "value value value",
+        ),
+        ("select :a, if(n = :x, 1, 2) from t having token = :y", "other t.n t.token"),
+        ("select case when n = :x then 1 end from t limit :l", "t.n other"),
+        ("select extract(year from n) from t where id = :x", "t.id"),
+        ("select 1 from t where :x is null or :all = 1 or id = :x", "other other t.id"),
+    ] {
+        assert_eq!(shown(sql), expected, "{sql}");
+    }
+}
+
+#[test]
+fn a_parameter_that_is_compared_with_nothing_keeps_its_type() {
+    for sql in [
+        "select 1 from t where :x is not true",
+        "select 1 from t where (:x is null or n = 1) and not :x",
+        "select 1 from t where :x = 1 or true = :x",
+        "select token, :x from t order by id limit :x, :x",
+        "select token from t limit :x offset :x",
+        "select case when :x then token else '' end from t",
+        "select substr(token, :x, 3), if(:x, 1, 2) from t where n > now() - interval :x day",
+        "select 1 from t where n = cast(:x as decimal(65,30))",
+        "select 1 from t where match (token) against (:x in boolean mode)",
+        "select 1 from t where n > date_sub(now(), interval :x hour)",
+    ] {
+        let shown = shown(sql);
+        assert!(shown.split(' ').all(|it| it == "other"), "{sql}: {shown}");
+    }
+}
+
+#[test]
+fn a_comparison_whose_column_is_not_known_is_one_with_an_expression() {
+    for (sql, expected) in [
+        ("select 1 from t where lower(token) = :x", "expression"),
+        ("select 1 from t where n + id = :x and binary token = :y", "expression expression"),
+        ("select 1 from t where (token, n) = (:x, :y)", "expression expression"),
+        (
+            "select 1 from t where (token, n) in ((:x, :y), (1, :z))",
+            "expression expression expression",
+        ),
+        ("select 1 from t where token = :x + 1", "expression"),
+        ("select 1 from t where :x in (token, name)", "expression"),
+        ("select 1 from t where :x not in (select token from t)", "expression"),
+        (
+            "select 1 from t where :x between n and id and :y not between n and id",
+            "expression expression",
+        ),
+        ("select 1 from t where token in (select :x)", "expression"),
+        ("select 1 from t where token = (select concat(:x, '') from u)", "expression"),
+        ("select 1 from t where token in ((:x), ('a'), (('b')), ((:y)))", "t.token t.token"),
+        ("select 1 from t where token in ('a', :x + 0)", "expression"),
+        ("select 1 from t where token = :x = true and token = :y is true", "expression expression"),
+        ("select case token when :x then 1 end from t", "expression"),
+        ("select case :x when token then 1 end from t", "expression"),
+        ("select nullif(token, :x) from t", "expression"),
+        ("select 1 from t where (:o, :t) = (n, token)", "expression expression"),
+        ("delete from t where (:x, 'a') in (select token, 'a' from t)", "expression"),
+        ("select 1 from t where row(n, token) = row(:x, :y)", "expression expression"),
+        ("select 1 from t where (n, token) = ((:x), (:y))", "expression expression"),
+        ("select 1 from t where (:k = '' or token = :k)", "expression t.token"),
+        (
+            "select 1 from t where token = -:x or token = !:y or token = 0 + :z",
+            "expression expression expression",
+        ),
+        ("select 1 from t where token between :x + 0 and 'z'", "expression"),
+        ("select n as token, id from t having (token = :x or :x is null)", "expression other"),
+        ("select n as 'token' from t having if(token = :x, 1, 0)", "expression"),
+        ("select 1 from t where 2fa_code = :x", "?"),
+        ("select n as token from t having token = :x", "expression"),
+        ("select n token, id from t having token = :x and id = :y", "expression t.id"),
+        ("select token, n from t having token = :x", "t.token"),
+        ("with t as (select 1) select 1 from t where id = :x", "?"),
+        ("with `t` as (select 1) select 1 from t where id = :x", "?"),
+        ("with t (a, id) as (select 1, 2) select 1 from t where id = :x", "?"),
+        ("with q as (select :x as id) select 1 from q", "expression"),
+        ("select 1 from t join u where id = :x", "?"),
+        ("select 1 from t, (select 1 as z) q where token = :x", "?"),
+        ("with u as (select 1) select 1 from u where id = :x", "?"),
+        ("select 1 from v where id = :x", "?"),
+        ("select 1 from t where x.id = :x", "?"),
+    ] {
+        assert_eq!(shown(sql), expected, "{sql}");
+    }
+}
