@@ -76,9 +76,9 @@ fn attack(seed: u64, is_shared: bool, milliseconds: u64) -> (f64, u64) {
     for at_ms in 0..milliseconds {
         let now = start + Duration::from_millis(at_ms);
         if at_ms.is_multiple_of(REPORT_MS) {
-            for from in 0..DAEMONS {
+            for (from, limiter) in limiters.iter_mut().enumerate() {
                 let mut uses = Vec::new();
-                limiters[from].take_uses(now, usize::MAX, &mut uses);
+                limiter.take_uses(now, usize::MAX, &mut uses);
                 for to in (0..DAEMONS).filter(|to| *to != from && is_shared) {
                     // Reports may overtake each other.
                     under_way.push((at_ms + below(DELAY_MS), to, from, uses.clone()));
@@ -96,7 +96,7 @@ fn attack(seed: u64, is_shared: bool, milliseconds: u64) -> (f64, u64) {
         if at_ms > next {
             next = at_ms + if below(200) == 0 { below(3000) } else { below(5) };
             for _ in 0..=below(60) {
-                let to = below(DAEMONS as u64) as usize;
+                let to = usize::try_from(below(DAEMONS as u64)).unwrap();
                 if limiters[to].datagram(now, address()).is_ok() {
                     excess.admit(at_ms);
                     admitted += 1;
@@ -147,13 +147,13 @@ fn connections_elsewhere_count_and_no_longer_when_they_are_closed_or_their_daemo
         }
     }
     // Nine are open. The others of this daemon are reported again, and last.
-    let step = |limiters: &mut [AddressLimiter], from: u64, seconds: std::ops::Range<u64>| {
+    let step = |limiters: &mut [AddressLimiter], from: usize, seconds: std::ops::Range<u64>| {
         for second in seconds {
             let now = now + Duration::from_secs(second);
             let mut uses = Vec::new();
-            limiters[from as usize].take_uses(now, usize::MAX, &mut uses);
-            for to in (0..DAEMONS).filter(|to| *to != from as usize) {
-                limiters[to].handle_uses(now, from, &uses);
+            limiters[from].take_uses(now, usize::MAX, &mut uses);
+            for to in (0..DAEMONS).filter(|to| *to != from) {
+                limiters[to].handle_uses(now, from as u64, &uses);
                 limiters[to].take_uses(now, usize::MAX, &mut Vec::new());
             }
         }
