@@ -27,8 +27,8 @@ fn reports(daemon: &Daemon) -> u64 {
 /// Whether a new connection gets a reply; otherwise it was rejected.
 fn is_admitted(stream: &mut TcpStream) -> bool {
     let _ = stream.write_all(b"hello\n");
-    let mut reply = [0; 5];
-    stream.read_exact(&mut reply).is_ok_and(|()| reply == *b"hello")
+    let mut reply = [0; 6];
+    stream.read_exact(&mut reply).is_ok_and(|()| reply == *b"hello\n")
 }
 
 #[test]

@@ -128,7 +128,9 @@ fn shown_metrics() -> BTreeMap<String, String> {
     let cluster = "[cluster]\nnats = [\"nats://127.0.0.1:1\"]\nsecret = \"env:CLUSTER_SECRET\"\n\
                    start_timeout = \"0s\"\n";
     // Commands of operators are shared for pools with servers.
-    let servers = "[pool.servers]\nservers = [\"127.0.0.1:1\"]\n";
+    let servers = "[listener.limited]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"servers\"\n\
+                   per_address = { requests = 10, shared = true }\n\
+                   [pool.servers]\nservers = [\"127.0.0.1:1\"]\n";
     let pool = one_pool("", &worker_program(&["--echo"]));
     let configuration = format!("{cluster}{pool}\n{servers}");
     let secret = ("CLUSTER_SECRET", "0123456789abcdef");
