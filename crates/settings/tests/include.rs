@@ -134,7 +134,8 @@ fn files_that_another_user_can_have_written_are_not_included() {
         fs::set_permissions(&directory, fs::Permissions::from_mode(mode)).expect("a mode");
         let errors = load(&main).expect_err("others can write").to_string();
         let named = format!("`{}` ", directory.display());
-        assert!(errors.contains(&named) && errors.contains("chmod"), "{errors}");
+        assert!(errors.contains(&named), "{errors}");
+        assert!(errors.contains("a directory that only this user can change"), "{errors}");
         assert!(errors.contains("roadstead.toml:1:11"), "{errors}");
     }
     let (folder, main) = folder(&[("roadstead.toml", MAIN), ("conf.d/a.toml", A)]);
