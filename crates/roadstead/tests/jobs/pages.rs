@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use settings::Source;
 
-use crate::daemon::{Daemon, folder, one_pool, worker_program};
+use crate::daemon::{Daemon, folder, one_pool, until, worker_program};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -135,7 +135,12 @@ fn shown_metrics() -> BTreeMap<String, String> {
     let configuration = format!("{cluster}{pool}\n{servers}");
     let secret = ("CLUSTER_SECRET", "0123456789abcdef");
     let daemon = Daemon::serve_with(folder.path(), &configuration, &[secret]);
-    let page = daemon.page("/metrics");
+    let mut page = String::new();
+    // The thread of the cluster reports its state after the start.
+    until("the state of the cluster", || {
+        page = daemon.page("/metrics");
+        page.contains("roadstead_cluster_commands_in_sync")
+    });
     let types = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     types
         .filter_map(|line| line.split_once(' '))

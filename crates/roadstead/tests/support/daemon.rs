@@ -117,12 +117,16 @@ impl Daemon {
     /// Starts any command of the binary that prints the ready line.
     pub(crate) fn start(command: &mut Command, folder: &Path) -> Result<Self, String> {
         let log = fs::OpenOptions::new().create(true).append(true).open(log_path(folder)).unwrap();
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(log)
-            .spawn()
-            .expect("the binary under test can be started");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+        let mut child = loop {
+            match command.spawn() {
+                // Another test has started a process while this one wrote a copy of the binary.
+                Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                    std::thread::yield_now();
+                }
+                child => break child.expect("the binary under test can be started"),
+            }
+        };
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
