@@ -36,10 +36,10 @@ pub(crate) fn users(pid: i32) -> Option<Vec<u32>> {
     status(pid, "Uid")?.split_ascii_whitespace().map(|number| number.parse().ok()).collect()
 }
 
-/// Returns the session of a process, also after it has ended, until it is reaped.
+/// Returns the session of a process, also after it has ended, until it is reaped. It is 0 if its leader is outside this
+/// PID namespace, as in a container that was entered.
 pub(crate) fn session(pid: i32) -> Option<i32> {
-    let session = rustix::process::getsid(Some(rustix::process::Pid::from_raw(pid)?)).ok()?;
-    Some(session.as_raw_nonzero().get())
+    crate::system::process_session(pid).ok()
 }
 
 /// Whether a process can fork: none of its threads has ended, is stopped, or waits in the kernel for an event that no

@@ -36,6 +36,22 @@ pub(crate) fn fork() -> io::Result<Fork> {
     }
 }
 
+/// Returns the session of a process. It is 0 if its leader is outside this PID namespace.
+pub(crate) fn process_session(pid: i32) -> io::Result<i32> {
+    // SAFETY: getsid has no preconditions.
+    id(unsafe { libc::getsid(pid) })
+}
+
+/// Returns the process group of a process. It is 0 if its leader is outside this PID namespace.
+pub(crate) fn process_group(pid: i32) -> io::Result<i32> {
+    // SAFETY: getpgid has no preconditions.
+    id(unsafe { libc::getpgid(pid) })
+}
+
+fn id(result: i32) -> io::Result<i32> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
 /// Ends the process immediately: no destructors, no exit handlers, and no buffer is flushed twice.
 pub(crate) fn exit(code: i32) -> ! {
     // SAFETY: _exit has no preconditions.

@@ -223,6 +223,7 @@ fn write_all<W: Write + AsFd>(
 mod tests {
     use std::fs::File;
     use std::io::Read;
+    use std::os::fd::OwnedFd;
 
     use rustix::fs::OFlags;
     use rustix::pty::{OpenptFlags, openpt, ptsname, unlockpt};
@@ -240,13 +241,11 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_reader_that_does_not_read_delays_nobody_and_gets_the_lines_later() {
-        let (mut reader, writer) = io::pipe().unwrap();
-        rustix::pipe::fcntl_setpipe_size(&writer, 4096).unwrap();
-        let (mut queue, thread) = start(writer).unwrap();
-        let written: String = (0..100).map(line).collect();
-        for number in 0..100 {
+    /// Writes `count` lines before the first is read, and compares what is read in the end.
+    fn check_all_lines(mut reader: impl Read + Send + 'static, writer: OwnedFd, count: usize) {
+        let (mut queue, thread) = start(File::from(writer)).unwrap();
+        let written: String = (0..count).map(line).collect();
+        for number in 0..count {
             queue.write_all(line(number).as_bytes()).unwrap();
         }
         drop(queue);
@@ -260,14 +259,36 @@ mod tests {
     }
 
     #[test]
+    fn a_reader_that_does_not_read_delays_nobody_and_gets_the_lines_later() {
+        let (reader, writer) = io::pipe().unwrap();
+        rustix::pipe::fcntl_setpipe_size(&writer, 4096).unwrap();
+        check_all_lines(reader, writer.into(), 100);
+    }
+
+    #[test]
+    fn a_pipe_in_non_blocking_mode_loses_no_line() {
+        let (reader, writer) = io::pipe().unwrap();
+        rustix::io::ioctl_fionbio(&writer, true).unwrap();
+        check_all_lines(reader, writer.into(), 200);
+    }
+
+    /// A stream accepts a part of a line, and the rest follows it.
+    #[test]
+    fn a_socket_that_accepts_a_part_of_a_line_gets_the_rest() {
+        let (reader, writer) = std::os::unix::net::UnixStream::pair().unwrap();
+        check_all_lines(reader, writer.into(), 900);
+    }
+
+    #[test]
     fn lines_that_do_not_fit_into_the_queue_are_counted() {
         let (mut reader, writer) = io::pipe().unwrap();
         let (mut queue, thread) = start(writer).unwrap();
-        let most = 2 * BYTES_MAX / line(0).len();
-        for number in 0..most {
-            queue.write_all(line(number).as_bytes()).unwrap();
+        // Nobody reads yet, so the thread blocks, the queue fills, and lines are dropped.
+        let mut most = 0;
+        while queue.shared.dropped.load(Ordering::Relaxed) == 0 {
+            queue.write_all(line(most).as_bytes()).unwrap();
+            most += 1;
         }
-        assert!(queue.shared.dropped.load(Ordering::Relaxed) > 0);
         let read = std::thread::spawn(move || {
             let mut text = String::new();
             reader.read_to_string(&mut text).unwrap();
@@ -336,43 +357,5 @@ mod tests {
             let text = read.join().unwrap().replace("\r\n", "\n");
             assert!(text == written + "last\n", "all lines, in their order");
         }
-    }
-
-    /// A stream accepts a part of a line, and the rest follows it.
-    #[test]
-    fn a_socket_that_accepts_a_part_of_a_line_gets_the_rest() {
-        let (mut reader, writer) = std::os::unix::net::UnixStream::pair().unwrap();
-        let (mut queue, thread) = start(File::from(std::os::fd::OwnedFd::from(writer))).unwrap();
-        let written: String = (0..900).map(line).collect();
-        for number in 0..900 {
-            queue.write_all(line(number).as_bytes()).unwrap();
-        }
-        drop(queue);
-        let read = std::thread::spawn(move || {
-            let mut text = String::new();
-            reader.read_to_string(&mut text).unwrap();
-            text
-        });
-        thread.finish();
-        assert!(read.join().unwrap() == written, "all lines, in their order");
-    }
-
-    #[test]
-    fn a_pipe_in_non_blocking_mode_loses_no_line() {
-        let (mut reader, writer) = io::pipe().unwrap();
-        rustix::io::ioctl_fionbio(&writer, true).unwrap();
-        let (mut queue, thread) = start(writer).unwrap();
-        let written: String = (0..200).map(line).collect();
-        for number in 0..200 {
-            queue.write_all(line(number).as_bytes()).unwrap();
-        }
-        drop(queue);
-        let read = std::thread::spawn(move || {
-            let mut text = String::new();
-            reader.read_to_string(&mut text).unwrap();
-            text
-        });
-        thread.finish();
-        assert!(read.join().unwrap() == written, "all lines, in their order");
     }
 }

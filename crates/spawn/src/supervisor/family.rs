@@ -80,8 +80,5 @@ pub(super) fn kill_all_of(max: Duration, list: impl Fn() -> Vec<i32>) {
 }
 
 fn session_and_group(pid: i32) -> Option<(i32, i32)> {
-    let pid = Pid::from_raw(pid)?;
-    let session = rustix::process::getsid(Some(pid)).ok()?;
-    let group = rustix::process::getpgid(Some(pid)).ok()?;
-    Some((session.as_raw_nonzero().get(), group.as_raw_nonzero().get()))
+    Some((crate::system::process_session(pid).ok()?, crate::system::process_group(pid).ok()?))
 }
