@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::FileType;
+use rustix::fs::{AtFlags, FileType, Stat, lstat, statat};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, sockopt};
 
@@ -33,10 +33,12 @@ impl Default for BindSettings {
 /// Binds a listening socket, for [`crate::Context::accept_from`], and returns it with its address: with port 0, the
 /// address contains the port that the system chose.
 ///
-/// The file of a Unix socket without a listener is replaced; any other file is kept.
+/// The file of a Unix socket without a listener is replaced; any other file is kept. No symbolic link is followed that
+/// another user can have created.
 ///
 /// # Errors
-/// Those of the system: `AddrInUse` if the address has a listener, or if another file has that path.
+/// Those of the system: `AddrInUse` if the address has a listener, or if another file has that path. `PermissionDenied`
+/// if another user can have created a symbolic link on the path of a Unix socket.
 ///
 /// ```
 /// # fn main() -> std::io::Result<()> {
@@ -125,27 +127,41 @@ fn on_every_family<T>(
     }
 }
 
+/// Binds at a path on which no other user can have created a symbolic link.
 fn bind_unix(path: &Path, kind: SocketType) -> io::Result<OwnedFd> {
     let address = SocketAddrUnix::new(path)?;
+    let place = paths::walk(path)?;
     let socket = socket(AddressFamily::UNIX, kind)?;
     if kind == SocketType::DGRAM {
         // Before the first datagram can arrive, because the kernel records its sender on arrival.
         sockopt::set_socket_passcred(&socket, true)?;
     }
     match rustix::net::bind(&socket, &address) {
-        Err(Errno::ADDRINUSE) if is_stale(path, &address)? => {
-            rustix::fs::unlink(path)?;
+        Err(Errno::ADDRINUSE) if is_stale(&place, path, &address)? => {
+            rustix::fs::unlinkat(&place.folder, &place.name, AtFlags::empty())?;
             rustix::net::bind(&socket, &address)?;
         }
         result => result?,
     }
+    // Another user who owns a directory on the path can replace it at any time.
+    if !is_at(&place, path) {
+        let text = "a directory on the path was replaced meanwhile";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+    }
     Ok(socket)
 }
 
+/// Whether the file at a path is the one in the directory to which the path led.
+fn is_at(place: &paths::Place, path: &Path) -> bool {
+    let id = |found: Stat| (found.st_dev, found.st_ino);
+    let here = statat(&place.folder, &place.name, AtFlags::SYMLINK_NOFOLLOW).map(id);
+    here.is_ok() && here == lstat(path).map(id)
+}
+
 /// Whether the file is a socket that refuses connections.
-fn is_stale(path: &Path, address: &SocketAddrUnix) -> io::Result<bool> {
-    let mode = rustix::fs::lstat(path)?.st_mode;
-    if !FileType::from_raw_mode(mode).is_socket() {
+fn is_stale(place: &paths::Place, path: &Path, address: &SocketAddrUnix) -> io::Result<bool> {
+    let mode = lstat(path)?.st_mode;
+    if !FileType::from_raw_mode(mode).is_socket() || !is_at(place, path) {
         return Ok(false);
     }
     let probe = stream_socket(AddressFamily::UNIX)?;
@@ -211,6 +227,47 @@ mod tests {
         let error = bind(&address, &settings).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
         assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+    }
+
+    /// Root puts no socket where the owner of a directory on the path wants it.
+    #[test]
+    fn links_of_other_users_are_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let [theirs, ours] = ["theirs", "ours"].map(|name| folder.path().join(name));
+        for directory in [&theirs, &ours] {
+            std::fs::create_dir(directory).unwrap();
+        }
+        std::os::unix::fs::symlink(&ours, theirs.join("link")).unwrap();
+        let path = theirs.join("link/socket");
+        let bound = || {
+            let error = bind(&Address::Unix(path.clone()), &BindSettings::default()).err();
+            (error.map(|error| error.kind()), ours.join("socket").exists())
+        };
+        // Everybody can create links in the directory.
+        let mode = |mode| std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(&theirs, mode(0o777)).unwrap();
+        assert_eq!(bound(), (Some(io::ErrorKind::PermissionDenied), false));
+        std::fs::set_permissions(&theirs, mode(0o755)).unwrap();
+        assert_eq!(bound(), (None, true));
+    }
+
+    #[test]
+    fn a_file_in_another_directory_is_not_the_one_that_was_bound() {
+        let folder = tempfile::tempdir().unwrap();
+        let [app, moved, other] = ["app", "moved", "other"].map(|name| folder.path().join(name));
+        for directory in [&app, &other] {
+            std::fs::create_dir(directory).unwrap();
+            std::fs::write(directory.join("socket"), "").unwrap();
+        }
+        let path = app.join("socket");
+        let place = paths::walk(&path).unwrap();
+        assert!(is_at(&place, &path));
+        std::fs::rename(&app, &moved).unwrap();
+        std::os::unix::fs::symlink(&other, &app).unwrap();
+        assert!(!is_at(&place, &path));
+        std::fs::remove_file(moved.join("socket")).unwrap();
+        std::fs::remove_file(other.join("socket")).unwrap();
+        assert!(!is_at(&place, &path), "there is no file");
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod entry;
 mod mounts;
 mod ownership;
 mod protected;

@@ -16,14 +16,11 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags, openat2, readlinkat,
-    statx,
-};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Statx, openat2, readlinkat};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 
-use crate::mounts;
+use crate::entry::{self, kind, open, stat};
 use crate::walk::{LINKS_MAX, is_proc, is_read_only};
 
 /// The mode bit of a directory in which only the owner of a file may rename or remove it.
@@ -223,7 +220,8 @@ impl Walk {
 
     fn socket(&mut self, path: &Path) -> io::Result<OwnedFd> {
         let mut rest = Cow::Borrowed(path);
-        let mut folder = open(CWD, OsStr::new("."))?;
+        let first = if path.is_absolute() { "/" } else { "." };
+        let mut folder = open(CWD, OsStr::new(first))?;
         loop {
             let mut parts = rest.components().filter(|part| *part != Component::CurDir);
             let (target, after) = loop {
@@ -240,13 +238,7 @@ impl Walk {
                         break (target, parts.collect::<PathBuf>());
                     }
                     FileType::Directory => {
-                        // Another user may serve this mount, and need not answer.
-                        if found.stx_mnt_id != folder.1.stx_mnt_id
-                            && !mounts::is_trusted(found.stx_mnt_id)?
-                        {
-                            let name = part.as_os_str().display();
-                            return denied(format!("`{name}` is a mount that another user serves"));
-                        }
+                        entry::check_mount(folder.1.stx_mnt_id, &found, part.as_os_str())?;
                         folder = (file, found);
                     }
                     FileType::Socket if parts.next().is_none() => {
@@ -341,22 +333,6 @@ impl Walk {
             ),
         }
     }
-}
-
-/// Opens a file without following a link, and without waiting for the file system of another user.
-fn open(folder: impl AsFd, name: &OsStr) -> io::Result<(OwnedFd, Statx)> {
-    let file = openat2(folder, name, FLAGS, Mode::empty(), ResolveFlags::NO_MAGICLINKS)?;
-    let found = stat(&file)?;
-    Ok((file, found))
-}
-
-fn stat(file: &OwnedFd) -> rustix::io::Result<Statx> {
-    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-    statx(file, "", flags, StatxFlags::BASIC_STATS | StatxFlags::MNT_ID)
-}
-
-fn kind(found: &Statx) -> FileType {
-    FileType::from_raw_mode(found.stx_mode.into())
 }
 
 fn denied<T>(text: String) -> io::Result<T> {
