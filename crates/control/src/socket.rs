@@ -72,6 +72,7 @@ fn remove_stale(path: &Path) -> io::Result<()> {
 fn bind_unix(path: &Path, group: Option<u32>) -> io::Result<UnixListener> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    event::refuse_descriptors(&socket);
     // The mode of the bound file is taken from the socket.
     rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
     rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;

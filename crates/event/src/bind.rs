@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, sockopt};
 
 use crate::system::{family, socket, stream_socket};
-use crate::{Address, Fd};
+use crate::{Address, Fd, refuse_descriptors};
 
 /// How to bind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,6 +132,7 @@ fn bind_unix(path: &Path, kind: SocketType) -> io::Result<OwnedFd> {
     let address = SocketAddrUnix::new(path)?;
     let place = paths::walk(path)?;
     let socket = socket(AddressFamily::UNIX, kind)?;
+    refuse_descriptors(&socket);
     if kind == SocketType::DGRAM {
         // Before the first datagram can arrive, because the kernel records its sender on arrival.
         sockopt::set_socket_passcred(&socket, true)?;

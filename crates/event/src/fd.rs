@@ -64,14 +64,16 @@ impl Fd {
         }
     }
 
-    /// Prepares a descriptor that somebody else has created for a loop: it becomes non-blocking, and programs that this
-    /// process starts do not inherit it. Simulated descriptors need no preparation.
+    /// Prepares a descriptor that somebody else has created for a loop: it becomes non-blocking, programs that this
+    /// process starts do not inherit it, and a Unix socket accepts no descriptors. Simulated descriptors need no
+    /// preparation.
     pub(crate) fn prepare(&self) -> io::Result<()> {
         let Kind::Real(fd) = &self.0 else { return Ok(()) };
         let flags = rustix::fs::fcntl_getfl(fd)?;
         if !flags.contains(OFlags::NONBLOCK) {
             rustix::fs::fcntl_setfl(fd, flags | OFlags::NONBLOCK)?;
         }
+        crate::refuse_descriptors(fd);
         // A descriptor has no other flag, so there is none to keep.
         Ok(rustix::io::fcntl_setfd(fd, FdFlags::CLOEXEC)?)
     }

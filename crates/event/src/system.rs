@@ -14,7 +14,7 @@ use rustix::net::{
 };
 
 use crate::kernel::{FdKind, SplicePipe, Wake};
-use crate::{Address, DatagramKind, Fd, Origin, Peer, unix_datagram};
+use crate::{Address, DatagramKind, Fd, Origin, Peer, refuse_descriptors, unix_datagram};
 use rustix::pipe::{PipeFlags, SpliceFlags};
 
 /// The longest single wait. If the loop waits longer, it waits again.
@@ -67,6 +67,7 @@ pub(crate) fn connect(to: &Address) -> io::Result<Fd> {
         }
         Address::Unix(path) => {
             let socket = stream_socket(AddressFamily::UNIX)?;
+            refuse_descriptors(&socket);
             in_progress(paths::SocketFile::open(path)?.connect(&socket))?;
             socket
         }

@@ -2,7 +2,7 @@
 
 use gateway::Fleet;
 use rustix::process::{Resource, getrlimit};
-use settings::{Configuration, Protocol};
+use settings::{Address, Configuration, Protocol};
 
 /// Open files of the daemon itself: standard streams, event loops, the supervisor, files that are read.
 const OWN: u64 = 64;
@@ -55,6 +55,23 @@ pub(crate) fn report(configuration: &Configuration) {
     };
     tracing::info!("at most {limit} descriptors may be open");
     warn(configuration, limit);
+    if has_unix_peers(configuration) && !refuses_descriptors() {
+        tracing::warn!(
+            "this kernel is older than Linux 6.16: programs with a `user`, clients and servers on Unix sockets can pass \
+             descriptors, and one that takes long to close delays the daemon; let only trusted users connect"
+        );
+    }
+}
+
+/// Whether a process of another user may be at the other end of a Unix socket.
+fn has_unix_peers(configuration: &Configuration) -> bool {
+    let is_unix = |address: &Address| matches!(address, Address::Unix(_) | Address::Inherited(_));
+    configuration.listeners.iter().any(|listener| is_unix(&listener.listen))
+        || configuration.pools.iter().any(settings::Pool::has_unix_peers)
+}
+
+fn refuses_descriptors() -> bool {
+    std::os::unix::net::UnixStream::pair().is_ok_and(|(one, _)| event::refuse_descriptors(one))
 }
 
 /// Warns if a new configuration may need more than the limit.
@@ -73,6 +90,19 @@ fn warn(configuration: &Configuration, limit: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn peers_on_unix_sockets_are_found() {
+        let has = |more: &str| {
+            let text = format!("[listener.a]\nlisten = \"127.0.0.1:0\"\npool = \"p\"\n{more}");
+            let source = settings::Source { name: "roadstead.toml".into(), text };
+            has_unix_peers(&settings::parse(&source, &|_| None).expect("it is in order"))
+        };
+        let program = "[pool.p]\nprogram = [\"cat\"]\n";
+        assert!(!has(program));
+        assert!(has(&format!("{program}user = \"nobody\"\n")));
+        assert!(has(&format!("[listener.b]\nlisten = \"unix:/s\"\npool = \"p\"\n{program}")));
+    }
 
     #[test]
     fn what_a_configuration_needs_is_compared_with_the_limit() {

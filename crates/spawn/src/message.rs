@@ -11,8 +11,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
 use crate::bounds::{Bounds, Cgroup, Limits};
-use crate::command::{Exit, Status, Stop};
+use crate::command::Stop;
 use crate::error::{StartError, Step};
+use crate::exit::{Exit, Status};
 
 mod bytes;
 

@@ -19,8 +19,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::channel::Received;
-use crate::command::{Command, Exit, Report, Spawn, Stop};
+use crate::command::{Command, Report, Spawn, Stop};
 use crate::error::{SpawnError, StartError, Step};
+use crate::exit::Exit;
 use crate::launch::Supervisor;
 use crate::limits::SUPERVISOR_START_MAX;
 use crate::message::{Notice, Order, Start};

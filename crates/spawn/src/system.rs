@@ -9,11 +9,11 @@ use std::convert::Infallible;
 use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 use std::time::Duration;
 
-use crate::command::{Exit, Status};
+use crate::exit::{Exit, Status};
 
 /// The highest signal number, and the size of a signal set in the kernel (`_NSIG`), in bytes.
 const SIGNAL_MAX: i32 = 64;
@@ -50,6 +50,32 @@ pub(crate) fn process_group(pid: i32) -> io::Result<i32> {
 
 fn id(result: i32) -> io::Result<i32> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// `SO_PASSRIGHTS` of Linux 6.16.
+const SO_PASSRIGHTS: libc::c_int = 83;
+/// The size of its value, an int.
+const SIZE: libc::socklen_t = 4;
+
+/// Makes the kernel refuse descriptors that the peer of a Unix socket passes (`SCM_RIGHTS`), because closing some of them
+/// can take as long as the peer wishes. Returns `false` if the kernel is older than Linux 6.16.
+pub(crate) fn refuse_descriptors(socket: &OwnedFd) -> bool {
+    // Where the option has another number, it is not used.
+    if cfg!(any(target_arch = "sparc", target_arch = "sparc64")) {
+        return false;
+    }
+    let off: libc::c_int = 0;
+    // SAFETY: the option has an int as its value, which outlives the call.
+    let failed = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_PASSRIGHTS,
+            (&raw const off).cast(),
+            SIZE,
+        )
+    };
+    failed == 0
 }
 
 /// Ends the process immediately: no destructors, no exit handlers, and no buffer is flushed twice.

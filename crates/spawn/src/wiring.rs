@@ -102,8 +102,14 @@ pub(crate) fn make(wiring: Wiring) -> Result<(Pipes, Vec<OwnedFd>), Errno> {
     Ok((Pipes { stdin, stdout, stderr }, vec![their_stdin, their_stdout, their_stderr]))
 }
 
+/// Creates both ends of a connection. Neither passes descriptors to the other.
 fn sockets() -> Result<(OwnedFd, OwnedFd), Errno> {
-    socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+    let (one, other) =
+        socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    for socket in [&one, &other] {
+        crate::system::refuse_descriptors(socket);
+    }
+    Ok((one, other))
 }
 
 /// Creates both ends of a terminal, the daemon's end first. The terminal is in raw mode: line ends are not changed, and
@@ -118,4 +124,28 @@ fn terminal() -> Result<(OwnedFd, OwnedFd), Errno> {
     settings.make_raw();
     tcsetattr(&theirs, OptionalActions::Now, &settings)?;
     Ok((ours, theirs))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::IoSlice;
+    use std::os::fd::AsFd;
+
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+
+    use super::*;
+
+    #[test]
+    fn a_program_passes_no_descriptors() {
+        let (ours, theirs) = sockets().unwrap();
+        let supports = crate::system::refuse_descriptors(&ours);
+        for socket in [&ours, &theirs] {
+            let (fds, mut space) = ([socket.as_fd()], [std::mem::MaybeUninit::uninit(); 64]);
+            let mut control = SendAncillaryBuffer::new(&mut space);
+            assert!(control.push(SendAncillaryMessage::ScmRights(&fds)));
+            let sent = sendmsg(socket, &[IoSlice::new(b"x")], &mut control, SendFlags::NOSIGNAL);
+            // The kernel can refuse them from Linux 6.16 on.
+            assert_eq!(sent, if supports { Err(Errno::PERM) } else { Ok(1) });
+        }
+    }
 }

@@ -114,6 +114,18 @@ impl Pool {
         }
     }
 
+    /// Whether a process of another user may be at the other end of a Unix socket of a worker.
+    #[must_use]
+    pub fn has_unix_peers(&self) -> bool {
+        match &self.worker {
+            Worker::Program(program) => program.bounds.user.is_some(),
+            Worker::Servers(servers) => {
+                servers.servers.iter().any(|it| matches!(it.address, crate::Address::Unix(_)))
+            }
+            Worker::Database(_) | Worker::Handler(_) => false,
+        }
+    }
+
     /// Whether a feature of the pool requires that only its owner shard serves it: clients that are bound by a table, a
     /// limit of the pool as a whole, batches, and requests that are passed on to another pool.
     #[must_use]
