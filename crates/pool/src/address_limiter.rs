@@ -283,7 +283,9 @@ impl AddressLimiter {
         let entry = Entry { key, open_elsewhere, ..Entry::default() };
         let place = match self.vacant.pop() {
             Some(place) => {
-                self.entries[place as usize] = entry;
+                // A place remains in the list of those to report until it is taken from there.
+                let is_noted = self.entries[place as usize].is_noted;
+                self.entries[place as usize] = Entry { is_noted, ..entry };
                 place
             }
             None => {

@@ -210,3 +210,17 @@ fn a_report_has_a_maximum_and_the_rest_follows() {
     seen.dedup();
     assert_eq!(seen.len(), 100);
 }
+
+#[test]
+fn many_addresses_between_two_reports_need_no_more_room_than_the_table() {
+    let (mut limiters, now) = daemons(AddressLimiterSettings { entries: 4, ..settings() });
+    for number in 0..1000_u32 {
+        let address = IpAddr::from(Ipv4Addr::from(number));
+        limiters[0].datagram(now, address).unwrap();
+    }
+    assert_eq!((limiters[0].length(), limiters[0].evicted()), (4, 996));
+    assert!(limiters[0].shared.as_ref().unwrap().noted.len() <= 5);
+    let mut uses = Vec::new();
+    limiters[0].take_uses(now, usize::MAX, &mut uses);
+    assert!(limiters[0].shared.as_ref().unwrap().noted.is_empty() && uses.len() >= 4);
+}

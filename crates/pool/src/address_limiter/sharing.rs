@@ -15,8 +15,9 @@
 //!
 //! instead of `r·w + b`: what the others have admitted and not reported yet is at most `b + r·t` for each of them. Of
 //! concurrent connections, more than the maximum can be open only by those that were admitted elsewhere within the last
-//! `t` seconds. Nothing is counted twice, so an address is never limited to less than the limit. If reports are lost, what
-//! they had is not counted elsewhere; the number of open connections is reported again within [`REFRESH`] seconds. If no
+//! `t` seconds. Nothing is counted twice, so an address is never limited to less than the limit, except that the open
+//! connections of a daemon that was killed count until its last report is no longer valid. If reports are lost, what they
+//! had is not counted elsewhere; the number of open connections is reported again within [`REFRESH`] seconds. If no
 //! report arrives, each daemon limits on its own: at most `n` times the limit.
 //!
 //! `shared_tests.rs` compares random histories with this bound.
