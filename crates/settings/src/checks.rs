@@ -54,6 +54,7 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
             frames::framing(pool, faults);
         }
         identity::check(&pool.group, faults);
+        identity::check_terminal(&pool.group, faults);
         if let Some(workers) = pool.group.inner("workers") {
             worker_counts(workers, faults);
         }

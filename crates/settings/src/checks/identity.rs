@@ -1,6 +1,7 @@
 //! Rules for the users and groups that programs run as.
 
-use crate::fault::Fault;
+use crate::fault::{Fault, reject};
+use crate::model::{Io, Unbuffer};
 use crate::options::Group;
 
 /// A numeric user or group must be valid. The largest 32-bit number makes the system change nothing, so the program
@@ -23,5 +24,16 @@ pub(super) fn check(group: &Group, faults: &mut Vec<Fault>) {
                         .replace("group = \"nobody", "group = \"nogroup"),
                 ),
         );
+    }
+}
+
+/// A process that holds a lock of its terminal in the kernel hangs the daemon when it closes its end, as with pipes.
+pub(super) fn check_terminal(pool: &Group, faults: &mut Vec<Fault>) {
+    let is_trusted = pool.key("user").is_none() || pool.is("io", Io::Pipe);
+    reject! { faults;
+        pool.place("unbuffer"), if pool.is("unbuffer", Unbuffer::Pty) && !is_trusted
+            => "a program of another user can hang the daemon through a terminal",
+            expected "expected no `user` with `unbuffer = \"pty\"`",
+            help "let the program flush its output, use `unbuffer = \"stdbuf\"`, or trust the program: `io = \"pipe\"`";
     }
 }

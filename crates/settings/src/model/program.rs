@@ -145,7 +145,8 @@ words! {
         Off = "off",
         /// The C library flushes every line. Has no effect on Perl, Python, Node, Go or static binaries.
         Stdbuf = "stdbuf",
-        /// The output is a terminal. Programs that flush for interactive users then flush.
+        /// The output is a terminal. Programs that flush for interactive users then flush. With a `user`, it requires
+        /// `io = "pipe"`, because a program can hang the daemon through a terminal.
         Pty = "pty",
     }
 }
