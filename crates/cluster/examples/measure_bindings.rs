@@ -39,16 +39,19 @@ fn main() {
     println!("{measured}");
 }
 
-/// The key of a client. The last 8 bytes are its number.
+/// The key of a client. As in a hash, all of its bits differ from those of other clients: tables are indexed by a part
+/// of it. Its halves differ by the number.
 fn client(number: u64) -> SharedKey {
+    let mixed = exchange::mix(number);
     let mut key = [0; 16];
-    key[..8].copy_from_slice(&exchange::mix(number).to_le_bytes());
-    key[8..].copy_from_slice(&number.to_le_bytes());
+    key[..8].copy_from_slice(&mixed.to_le_bytes());
+    key[8..].copy_from_slice(&(mixed ^ number).to_le_bytes());
     SharedKey(key)
 }
 
 fn number_of(key: SharedKey) -> u64 {
-    u64::from_le_bytes(key.0[8..].try_into().unwrap())
+    let half = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
+    half(&key.0[..8]) ^ half(&key.0[8..])
 }
 
 fn start(

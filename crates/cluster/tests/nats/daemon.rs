@@ -23,11 +23,13 @@ pub(crate) fn settings() -> Settings {
     Settings { mark_ms: 1000, flush_ms: 5, ..Settings::default() }
 }
 
-/// The key of a client.
+/// The key of a client. As in a hash, all of its bits differ from those of other clients: tables are indexed by a part
+/// of it.
 pub(crate) fn client(number: u64) -> SharedKey {
+    let mixed = exchange::mix(number);
     let mut key = [0; 16];
-    key[..8].copy_from_slice(&exchange::mix(number).to_le_bytes());
-    key[8..].copy_from_slice(&number.to_le_bytes());
+    key[..8].copy_from_slice(&mixed.to_le_bytes());
+    key[8..].copy_from_slice(&(mixed ^ number).to_le_bytes());
     SharedKey(key)
 }
 
