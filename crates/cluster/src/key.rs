@@ -8,6 +8,19 @@ use sha2::{Digest as _, Sha256};
 use siphasher::sip128::{Hasher128, SipHasher13};
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+/// The value of each digit of the alphabet. Other bytes have [`NO_DIGIT`].
+const VALUES: &[u8; 256] = &values();
+const NO_DIGIT: u8 = 64;
+
+const fn values() -> [u8; 256] {
+    let mut values = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < NO_DIGIT {
+        values[ALPHABET[value as usize] as usize] = value;
+        value += 1;
+    }
+    values
+}
 
 /// The secret of a cluster. All its daemons have the same.
 #[derive(Clone, Copy)]
@@ -104,8 +117,11 @@ impl Key {
         }
         let (mut bytes, mut length, mut bits, mut held) = ([0; 16], 0, 0_u32, 0);
         for digit in digits.bytes() {
-            let value = ALPHABET.iter().position(|&other| other == digit)?;
-            bits = bits << 6 | u32::try_from(value).ok()?;
+            let value = VALUES[usize::from(digit)];
+            if value == NO_DIGIT {
+                return None;
+            }
+            bits = bits << 6 | u32::from(value);
             held += 6;
             if held >= 8 && length < bytes.len() {
                 held -= 8;
