@@ -8,13 +8,16 @@ use std::time::{Duration, Instant};
 
 use exchange::{Cause, End, ListenerId, PoolId, Table, TableId};
 
+mod cluster;
 mod declared;
 mod ends;
 mod histogram;
+mod page;
 mod published;
 mod rejects;
 mod render;
 
+pub use cluster::{ClusterCommands, ClusterConnection, ClusterLimits, ClusterMetrics, ClusterPool};
 pub use declared::{ListenerMetrics, PoolMetrics, ShardMetrics};
 use ends::{Ends, end_place};
 pub use histogram::Histogram;

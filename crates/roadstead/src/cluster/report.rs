@@ -1,10 +1,11 @@
 //! The state of the cluster as JSON and as metrics.
 
-use std::fmt::Write as _;
-
 use cluster::{
     Author, CheckReport, CheckedKey, ClusterStatus, Counters, Entry, LimitCounters, MachineStatus,
     OperatorCounters, OperatorKey, OperatorStatus, Setting, State, TableStatus,
+};
+use gateway::metrics::{
+    ClusterCommands, ClusterConnection, ClusterLimits, ClusterMetrics, ClusterPool,
 };
 use serde_json::{Value, json};
 
@@ -141,180 +142,41 @@ pub(super) fn check(report: &CheckReport) -> String {
     format!("{json:#}")
 }
 
-/// A metric of each shared pool: name, kind, help, value.
-type Family = (&'static str, &'static str, &'static str, fn(&TableStatus) -> f64);
-
-#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
-const FAMILIES: &[Family] = &[
-    (
-        "roadstead_cluster_in_sync",
-        "gauge",
-        "1 while the bindings of the pool are read and written as they happen.",
-        |it| f64::from(u8::from(it.status.state == State::InSync)),
-    ),
-    ("roadstead_cluster_keys", "gauge", "Clients whose binding this daemon knows.", |it| {
-        it.status.entries as f64
-    }),
-    ("roadstead_cluster_waiting", "gauge", "Bindings that wait to be written.", |it| {
-        it.status.pending as f64
-    }),
-    (
-        "roadstead_cluster_behind",
-        "gauge",
-        "Changes that the NATS servers have and that were not read.",
-        |it| it.behind as f64,
-    ),
-    (
-        "roadstead_cluster_machines",
-        "gauge",
-        "Other machines that share the bindings and were heard in the last 2 minutes.",
-        |it| it.machines.len() as f64,
-    ),
-    (
-        "roadstead_cluster_proof_age_seconds",
-        "gauge",
-        "Time since another machine was found to have the same bindings; -1: never.",
-        |it| it.proof_age_ms.map_or(-1.0, seconds),
-    ),
-    (
-        "roadstead_cluster_writes_total",
-        "counter",
-        "Bindings that were sent to the NATS servers.",
-        |it| it.counters.written as f64,
-    ),
-    (
-        "roadstead_cluster_write_failures_total",
-        "counter",
-        "Bindings that the NATS servers did not store, or whose outcome is unknown.",
-        |it| (it.counters.rejected + it.counters.unknown) as f64,
-    ),
-    (
-        "roadstead_cluster_conflicts_total",
-        "counter",
-        "Clients that two machines bound at the same time; one binding was replaced.",
-        |it| it.counters.conflicts as f64,
-    ),
-    (
-        "roadstead_cluster_differing_shards_total",
-        "counter",
-        "Parts of the table that differed from those of another machine and were read again.",
-        |it| it.counters.shard_mismatches as f64,
-    ),
-];
-
-/// A metric of hints about the health of servers: name, kind, help, value.
-type HintFamily = (&'static str, &'static str, &'static str, fn(&ClusterStatus) -> u64);
-
-const HINT_FAMILIES: &[HintFamily] = &[
-    (
-        "roadstead_cluster_health_hints_sent_total",
-        "counter",
-        "Changes of the health of servers that this daemon has reported to other machines.",
-        |it| it.hints.sent,
-    ),
-    (
-        "roadstead_cluster_health_hints_received_total",
-        "counter",
-        "Changes of the health of servers that other machines have reported.",
-        |it| it.hints.received,
-    ),
-];
-
-/// A metric of limits of addresses: name, kind, help, value.
-type LimitFamily = (&'static str, &'static str, &'static str, fn(&LimitCounters) -> u64);
-
-const LIMIT_FAMILIES: &[LimitFamily] = &[
-    (
-        "roadstead_cluster_limit_reports_sent_total",
-        "counter",
-        "Messages with which this daemon has reported what addresses used.",
-        |it| it.sent,
-    ),
-    (
-        "roadstead_cluster_limit_reports_received_total",
-        "counter",
-        "Messages with which other machines have reported what addresses used.",
-        |it| it.received,
-    ),
-];
-
-/// A metric of the commands that machines share: name, kind, help, value.
-type CommandFamily = (&'static str, &'static str, &'static str, fn(&OperatorStatus) -> u64);
-
-const COMMAND_FAMILIES: &[CommandFamily] = &[
-    (
-        "roadstead_cluster_commands_in_sync",
-        "gauge",
-        "1 while the commands of operators are read and stored as they happen.",
-        |it| u64::from(it.state == State::InSync),
-    ),
-    (
-        "roadstead_cluster_command_entries",
-        "gauge",
-        "Servers and fallbacks for which operators have set another state or weight than the default.",
-        |it| it.entries.len() as u64,
-    ),
-    (
-        "roadstead_cluster_commands_stored_total",
-        "counter",
-        "Commands of this daemon that were stored for all machines.",
-        |it| it.counters.stored,
-    ),
-    (
-        "roadstead_cluster_commands_failed_total",
-        "counter",
-        "Commands of this daemon that were not stored, or whose outcome is unknown.",
-        |it| it.counters.failed,
-    ),
-    (
-        "roadstead_cluster_command_conflicts_total",
-        "counter",
-        "Writes of commands that were repeated because another machine was faster.",
-        |it| it.counters.conflicts,
-    ),
-    (
-        "roadstead_cluster_commands_restored_total",
-        "counter",
-        "Entries that this daemon stored again because the NATS servers had lost them.",
-        |it| it.counters.restored,
-    ),
-];
-
 pub(super) fn metrics(status: &ClusterStatus) -> String {
-    let mut text = String::new();
-    let mut family = |name: &str, kind: &str, help: &str, lines: &dyn Fn(&mut String)| {
-        let written = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
-        debug_assert!(written.is_ok(), "memory takes all");
-        lines(&mut text);
+    let ClusterStatus { server, reconnects, tables, operator, hints, limits, .. } = status;
+    let metrics = ClusterMetrics {
+        connection: ClusterConnection {
+            connected: u8::from(server.is_some()),
+            reconnects: *reconnects,
+            hints_sent: hints.sent,
+            hints_received: hints.received,
+        },
+        limits: limits.map(|LimitCounters { sent, received }| ClusterLimits { sent, received }),
+        commands: operator.as_ref().map(|operator| ClusterCommands {
+            in_sync: u8::from(operator.state == State::InSync),
+            entries: operator.entries.len(),
+            stored: operator.counters.stored,
+            failed: operator.counters.failed,
+            conflicts: operator.counters.conflicts,
+            restored: operator.counters.restored,
+        }),
+        pools: tables.iter().map(|table| (table.name.clone(), pool(table))).collect(),
     };
-    let single = |name: &'static str, value: u64| {
-        move |text: &mut String| text.push_str(&format!("{name} {value}\n"))
-    };
-    let name = "roadstead_cluster_connected";
-    let help = "1 while there is a connection to a NATS server.";
-    family(name, "gauge", help, &single(name, u64::from(status.server.is_some())));
-    let name = "roadstead_cluster_reconnects_total";
-    let help = "Connections to NATS servers that were lost.";
-    family(name, "counter", help, &single(name, status.reconnects));
-    for (name, kind, help, value) in HINT_FAMILIES {
-        family(name, kind, help, &single(name, value(status)));
+    metrics.render()
+}
+
+fn pool(table: &TableStatus) -> ClusterPool {
+    let TableStatus { status, counters, behind, proof_age_ms, machines, .. } = table;
+    ClusterPool {
+        in_sync: u8::from(status.state == State::InSync),
+        keys: status.entries,
+        waiting: status.pending,
+        behind: *behind,
+        machines: machines.len(),
+        proof_age_seconds: proof_age_ms.map_or(-1.0, seconds),
+        writes: counters.written,
+        write_failures: counters.rejected + counters.unknown,
+        conflicts: counters.conflicts,
+        differing_shards: counters.shard_mismatches,
     }
-    if let Some(limits) = &status.limits {
-        for (name, kind, help, value) in LIMIT_FAMILIES {
-            family(name, kind, help, &single(name, value(limits)));
-        }
-    }
-    if let Some(operator) = &status.operator {
-        for (name, kind, help, value) in COMMAND_FAMILIES {
-            family(name, kind, help, &single(name, value(operator)));
-        }
-    }
-    for (name, kind, help, value) in FAMILIES {
-        family(name, kind, help, &|text| {
-            for table in &status.tables {
-                text.push_str(&format!("{name}{{pool=\"{}\"}} {}\n", table.name, value(table)));
-            }
-        });
-    }
-    text
 }
