@@ -37,13 +37,22 @@ struct Ports {
     monitor: u16,
 }
 
-/// The server that `cargo xtask test` installs, or `nats-server` of the search path.
-fn program() -> Option<PathBuf> {
+/// The server that `cargo xtask test` installs, or `nats-server` of the search path. `None`: there is none, which is
+/// reported.
+pub(crate) fn program() -> Option<PathBuf> {
     let installed =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/bin/nats-server");
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let others = std::env::split_paths(&folders).map(|folder| folder.join("nats-server"));
-    std::iter::once(installed).chain(others).find(|path| path.is_file())
+    let program = std::iter::once(installed).chain(others).find(|path| path.is_file());
+    if program.is_none() {
+        untested(
+            "bindings shared over NATS",
+            "there is no nats-server",
+            "install Go, then run `cargo xtask test --only tools`",
+        );
+    }
+    program
 }
 
 /// A port that was free a moment ago. Servers are started again at their ports, so these are below the ports that the
@@ -71,14 +80,7 @@ impl Nats {
 
     /// Chooses the ports of `count` servers, and starts none.
     pub(crate) fn prepare(count: usize) -> Option<Self> {
-        let Some(program) = program() else {
-            untested(
-                "bindings shared over NATS",
-                "there is no nats-server",
-                "install Go, then run `cargo xtask test --only tools`",
-            );
-            return None;
-        };
+        let program = program()?;
         let folder = tempfile::tempdir().unwrap();
         let ports = || Ports { client: port(), route: port(), monitor: port() };
         let server = |_| Server { ports: ports(), process: None, routes: None };

@@ -13,6 +13,7 @@ use crate::daemon::{Daemon, PATIENCE, folder};
 use crate::http;
 use crate::server::{Kind, Server};
 
+mod cluster;
 mod sticky;
 mod tables;
 
