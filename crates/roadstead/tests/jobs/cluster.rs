@@ -12,10 +12,10 @@ use crate::http_server::{Answer, Server};
 use crate::nats::Nats;
 
 /// Variables with the secret.
-const SECRET: &[(&str, &str)] = &[("CLUSTER_SECRET", "0123456789abcdef")];
+pub(crate) const SECRET: &[(&str, &str)] = &[("CLUSTER_SECRET", "0123456789abcdef")];
 
 /// A daemon with the servers of these ports, and clients that are known by a header.
-fn configuration(machine: &str, nats: &[String], ports: &[u16]) -> String {
+pub(crate) fn configuration(machine: &str, nats: &[String], ports: &[u16]) -> String {
     let servers: Vec<_> = ports.iter().map(|port| format!("\"127.0.0.1:{port}\"")).collect();
     format!(
         "[admin]\nlisten = \"127.0.0.1:0\"\n\
@@ -27,20 +27,25 @@ fn configuration(machine: &str, nats: &[String], ports: &[u16]) -> String {
     )
 }
 
-fn serve(folder: &Path, machine: &str, nats: &Nats, ports: &[u16]) -> Daemon {
+pub(crate) fn serve(folder: &Path, machine: &str, nats: &Nats, ports: &[u16]) -> Daemon {
     Daemon::serve_with(folder, &configuration(machine, &nats.urls(), ports), SECRET)
 }
 
 /// The name of the server that answers this client.
 fn server_of(daemon: &Daemon, client: usize) -> String {
-    let mut connection = Client::connect(&daemon.listeners["web"]);
+    server_at(&daemon.listeners["web"], client)
+}
+
+/// The name of the server that answers this client at an address.
+pub(crate) fn server_at(address: &str, client: usize) -> String {
+    let mut connection = Client::connect(address);
     connection.send(format!(
         "GET / HTTP/1.1\r\nHost: a\r\nX-Client: {client}\r\nConnection: close\r\n\r\n"
     ));
     connection.rest().pop().unwrap()
 }
 
-fn cluster(daemon: &Daemon, verb: &str) -> Value {
+pub(crate) fn cluster(daemon: &Daemon, verb: &str) -> Value {
     let (is_done, text) = ctl(daemon, &["cluster", verb]);
     assert!(is_done, "{text}");
     serde_json::from_str(&text).unwrap()
@@ -82,7 +87,7 @@ fn a_client_keeps_its_server_when_the_daemon_that_bound_it_is_killed() {
 }
 
 /// Servers that answer with their names.
-fn named_servers(count: usize) -> Vec<Server> {
+pub(crate) fn named_servers(count: usize) -> Vec<Server> {
     let answer = |name: usize| {
         let text = format!("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nserver-{name}");
         Server::start(&[("/", Answer::Bytes(text.into_bytes()))])

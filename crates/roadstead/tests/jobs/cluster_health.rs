@@ -2,8 +2,10 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::cluster::{cluster, configuration as sharing, named_servers, server_at};
 use crate::daemon::{Daemon, folder, until};
 use crate::http_server::{Answer, Server};
 use crate::nats::Nats;
@@ -54,6 +56,49 @@ fn a_machine_checks_a_server_when_another_one_finds_it_down_or_up() {
         daemon.metric(&format!("roadstead_cluster_health_hints_{kind}_total"), &[])
     };
     until("the hints are counted", || hints(&two, "received") >= 2 && hints(&one, "sent") >= 2);
+}
+
+#[test]
+fn a_server_that_only_one_machine_finds_down_stays_up_at_the_other() {
+    let Some(nats) = Nats::start(1) else { return };
+    let servers = named_servers(2);
+    let ports: Vec<_> = servers.iter().map(|server| server.port).collect();
+    let folders = [folder(), folder()];
+    // Each machine checks another path, and the second one by itself only after minutes.
+    let start = |machine: &str, folder: &Path, interval: &str| {
+        let check = format!(
+            "health_check = {{ check = \"http\", path = \"/{machine}\", interval = \"{interval}\", \
+             fall = 1, rise = 1 }}\n"
+        );
+        for server in &servers {
+            server.answer(&format!("/{machine}"), Answer::Bytes(OK.to_vec()));
+        }
+        let text = sharing(machine, &nats.urls(), &ports) + &check;
+        Daemon::serve_with(folder, &text, SECRET)
+    };
+    let one = start("one", folders[0].path(), "50ms");
+    let two = start("two", folders[1].path(), "10m");
+    let health = |daemon: &Daemon| {
+        let places = &daemon.status()["pools"][0]["places"];
+        [0, 1].map(|place| places[place]["health"].as_str().unwrap().to_owned())
+    };
+    until("all are up", || [&one, &two].iter().all(|daemon| health(daemon) == ["up", "up"]));
+    let of_two = |client| server_at(&two.listeners["web"], client);
+    let bound: Vec<String> = (0..20).map(of_two).collect();
+    assert!(["server-0", "server-1"].iter().all(|name| bound.iter().any(|it| it == name)));
+    until("the other machine knows all clients", || {
+        cluster(&one, "status")["pools"][0]["keys"] == 20
+    });
+    let checks = || two.metric("roadstead_health_checks_total", &[]);
+    let before = checks();
+    let failing = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
+    servers[0].answer("/one", Answer::Bytes(failing.to_vec()));
+    until("the first machine finds it down", || health(&one) == ["down", "up"]);
+    until("the second one checks it", || checks() > before);
+    assert_eq!(health(&two), ["up", "up"]);
+    assert_eq!(two.metric("roadstead_health_check_failures_total", &[]), 0);
+    assert_eq!((0..20).map(of_two).collect::<Vec<_>>(), bound, "no client has moved");
+    assert_eq!(two.metric("roadstead_cluster_health_hints_sent_total", &[]), 0);
 }
 
 /// Publishes a message as a client of NATS.
