@@ -129,6 +129,11 @@ impl ClusterThread {
         self.is_started.store(true, Ordering::Relaxed);
     }
 
+    /// The metrics of the cluster, in the Prometheus text format.
+    pub(crate) fn metrics(&self) -> String {
+        report::metrics(&self.cluster.status())
+    }
+
     /// The operations at the admin address.
     pub(crate) fn operations(&self) -> control::Cluster {
         let [status, check, metrics] = [(); 3].map(|()| Arc::clone(&self.cluster));

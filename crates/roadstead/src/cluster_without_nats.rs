@@ -25,4 +25,8 @@ impl ClusterThread {
     pub(crate) fn wait(&self) {
         match self.0 {}
     }
+
+    pub(crate) fn metrics(&self) -> String {
+        match self.0 {}
+    }
 }

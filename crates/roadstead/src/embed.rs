@@ -2,7 +2,7 @@
 //!
 //! What it is: listeners, queues, pools, limits and metrics as in the daemon, on a thread of its own, and handlers on
 //! threads. The number of these threads follows the option `workers` of their pool. What it must never depend on: a
-//! command line, a database, an async runtime.
+//! command line, a database, an async runtime (except for that of `[cluster]`, with the feature `cluster`).
 //!
 //! ```
 //! use std::io::Read;
@@ -45,6 +45,7 @@ use settings::{EventKernel, Source};
 use spawn::Spawn;
 
 use crate::binding::{SocketFiles, bind_all};
+use crate::cluster::ClusterThread;
 use crate::shard_reload::{self, Applied};
 use crate::shards::{self, Common, EventLoops, ShardThreads, ShardsError};
 
@@ -83,7 +84,7 @@ impl Embed {
     }
 
     /// Returns a data plane with this configuration. `[admin]` is not served: see [`Running::metrics`] and
-    /// [`Running::status`].
+    /// [`Running::status`]. `[cluster]` requires the feature `cluster`, which is on by default.
     #[must_use]
     pub fn new(configuration: Configuration) -> Self {
         Self { configuration, handlers: BTreeMap::new(), admission: None, lookup: None }
@@ -185,9 +186,11 @@ impl Embed {
                 return DrainResult::default();
             }
         };
+        let cluster = access.live.cluster.clone();
         if started.send(Ok(access)).is_err() {
             return DrainResult::default();
         }
+        cluster.iter().for_each(|cluster| cluster.wait());
         shard_threads.start();
         shard_threads.run().unwrap_or_else(|error| {
             tracing::error!(%error, "the event loop cannot go on");
@@ -240,9 +243,12 @@ impl Embed {
             Box::new(NoPrograms)
         };
         let handler_registry: Arc<dyn HandlerRegistry> = Arc::new(Registered(handlers));
+        let cluster = ClusterThread::start(&configuration, loops.fleet());
+        let cluster = cluster.map_err(EmbedError::Cluster)?.map(Arc::new);
         let live = Live {
             fleet: Arc::clone(loops.fleet()),
             handler_registry: Arc::clone(&handler_registry),
+            cluster,
             serving: Mutex::new(configuration.clone()),
         };
         let common = Common {
@@ -288,6 +294,8 @@ struct Started {
 struct Live {
     fleet: Arc<Fleet>,
     handler_registry: Arc<dyn HandlerRegistry>,
+    /// It shares bindings until the event loops have ended and this is dropped.
+    cluster: Option<Arc<ClusterThread>>,
     /// The running configuration.
     serving: Mutex<Configuration>,
 }
@@ -425,7 +433,8 @@ impl Running {
     /// Returns all metrics in the Prometheus text format.
     #[must_use]
     pub fn metrics(&self) -> String {
-        self.access.render_metrics()
+        let cluster = self.live.cluster.as_ref().map(|cluster| cluster.metrics());
+        self.access.render_metrics() + &cluster.unwrap_or_default()
     }
 
     /// Returns the current status, or `None` after the data plane has ended.

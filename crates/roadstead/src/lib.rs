@@ -35,6 +35,7 @@
 //! |---|---|
 //! | `daemon` | the program and its commands |
 //! | `admin` | the admin address with its async runtime, `ask` and `ctl` |
+//! | `cluster` | bindings that several machines share, over NATS |
 //! | `databases` | pools of databases; `ledger` |
 //! | `tls` | encrypted connections to databases |
 
@@ -51,7 +52,7 @@ pub mod binding;
 pub mod cli;
 #[cfg(feature = "cluster")]
 mod cluster;
-#[cfg(all(feature = "daemon", not(feature = "cluster")))]
+#[cfg(not(feature = "cluster"))]
 #[path = "cluster_without_nats.rs"]
 mod cluster;
 #[cfg(feature = "databases")]

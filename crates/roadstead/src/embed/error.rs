@@ -14,6 +14,8 @@ pub enum EmbedError {
     Bind(BindError),
     /// The workers of a pool cannot be created.
     Build(BuildError),
+    /// `[cluster]` cannot be used.
+    Cluster(String),
     /// Programs cannot be started, because [`Embed::init`](super::Embed::init) was not called first in `main`.
     Programs(spawn::SpawnError),
     /// The configuration uses an option that an embedded data plane does not support.
@@ -36,6 +38,7 @@ impl fmt::Display for EmbedError {
         match self {
             Self::Bind(error) => error.fmt(f),
             Self::Build(error) => error.fmt(f),
+            Self::Cluster(message) => f.write_str(message),
             Self::Programs(error) => write!(f, "no program can be started: {error}"),
             Self::Unsupported(what) => {
                 write!(f, "{what} is not supported by an embedded data plane; remove it")

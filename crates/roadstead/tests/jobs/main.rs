@@ -18,6 +18,7 @@ mod alignment;
 mod balance;
 mod cluster;
 mod cluster_commands;
+mod cluster_embedded;
 mod cluster_health;
 mod cluster_limits;
 mod commands;
