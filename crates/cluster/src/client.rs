@@ -30,6 +30,7 @@ mod change;
 mod check;
 mod clock;
 mod config;
+mod explain;
 mod hints;
 mod limits;
 mod machines;

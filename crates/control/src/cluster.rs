@@ -103,7 +103,9 @@ fn as_json(json: String) -> Response {
 }
 
 fn without_cluster() -> Response {
-    (StatusCode::NOT_FOUND, "the configuration has no section `[cluster]`\n").into_response()
+    let text = "the configuration of this daemon has no section `[cluster]`, so it shares nothing with other machines\n\
+                help: add `[cluster]` with `nats` and `secret` and restart the daemon: docs/cluster.md\n";
+    (StatusCode::NOT_FOUND, text).into_response()
 }
 
 fn unread() -> Response {

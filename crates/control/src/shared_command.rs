@@ -104,7 +104,7 @@ fn refused(CommandFailure { kind, reason }: &CommandFailure) -> Response {
     let (status, rest) = match kind {
         FailureKind::Unavailable => (
             StatusCode::SERVICE_UNAVAILABLE,
-            "nothing was changed\nhelp: `--local` changes only this machine",
+            "nothing was changed\nhelp: `roadstead ctl cluster status` shows the reason; `--local` changes only this machine",
         ),
         FailureKind::Conflict => (
             StatusCode::CONFLICT,

@@ -136,7 +136,9 @@ fn serve(
     file: Option<(&Path, &settings::Sources)>,
 ) -> ExitCode {
     spawn::return_large_blocks();
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    // The client of NATS would repeat at each attempt to connect what the cluster reports once.
+    let filter = EnvFilter::try_from_default_env();
+    let filter = filter.unwrap_or_else(|_| EnvFilter::new("info,async_nats=off"));
     let coloured = std::io::stderr().is_terminal();
     let (queue, log) = match error_log::start(std::io::stderr()) {
         Ok(started) => started,

@@ -8,6 +8,7 @@ use async_nats::jetstream::{Context, ErrorCode};
 use std::time::Duration;
 
 use super::change;
+use super::explain;
 use crate::message::{Change, ChangeKind, Event, Subject, Value};
 use crate::settings::Settings;
 
@@ -77,7 +78,7 @@ impl Bucket {
                 if error.error_code() == ErrorCode::STREAM_NAME_EXIST
         );
         if !in_use {
-            return Err(format!("the bucket `{bucket}` cannot be created: {error}"));
+            return Err(explain::create(bucket, &error));
         }
         let stream = context
             .get_stream(&config.name)

@@ -13,6 +13,7 @@ use async_nats::{Client, HeaderMap};
 use tokio::sync::mpsc::Sender;
 
 use super::change::{MARKER_REASON, OPERATION};
+use super::explain;
 use super::messages::Message;
 use super::read::{Keys, Reading, read_keys};
 use super::write::{Answer, put};
@@ -149,7 +150,7 @@ async fn open_stream(
                     if error.error_code() == ErrorCode::STREAM_NAME_EXIST
             );
             if !in_use {
-                return Err(format!("the bucket `{bucket}` cannot be created: {error}"));
+                return Err(explain::create(bucket, &error));
             }
             let opened = context.get_stream(&config.name).await;
             opened.map_err(|error| format!("the bucket `{bucket}` cannot be opened: {error}"))?

@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 
 use super::bucket::{self, Bucket};
 use super::config::{ClusterConfig, TlsFiles};
+use super::explain;
 use super::hints::Hint;
 use super::limits::LimitReport;
 use super::machines::Heard;
@@ -328,7 +329,7 @@ async fn connect(config: &ClusterConfig, events: Sender<Message>) -> Result<Clie
                 Notice::LameDuckMode => lost("the server is stopping"),
                 Notice::SlowConsumer(_) => lost("messages were dropped"),
                 // For example a missing permission. If the server ends the connection, that is a notice of its own.
-                Notice::ServerError(error) => Message::Trouble(format!("the server says: {error}")),
+                Notice::ServerError(error) => Message::Trouble(explain::server_error(&error)),
                 Notice::Connected | Notice::Draining | Notice::ClientError(_) => return,
             };
             let _ = events.send(message).await;
@@ -343,10 +344,9 @@ async fn connect(config: &ClusterConfig, events: Sender<Message>) -> Result<Clie
         .reconnect_delay_callback(delay)
         .event_callback(notice);
     if let Some(path) = &config.credentials {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| format!("{}: {error}", path.display()))?;
-        options =
-            options.credentials(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        let unusable = |error| explain::credentials(path, &error);
+        let text = std::fs::read_to_string(path).map_err(unusable)?;
+        options = options.credentials(&text).map_err(unusable)?;
     }
     if let Some(TlsFiles { ca, certificate }) = &config.tls {
         options = options.require_tls(true);
@@ -358,7 +358,7 @@ async fn connect(config: &ClusterConfig, events: Sender<Message>) -> Result<Clie
         }
     }
     let client = options.connect(&config.servers[..]).await;
-    let client = client.map_err(|error| format!("cannot connect: {error}"))?;
+    let client = client.map_err(|error| explain::connect(config, &error))?;
     is_connected.store(true, Ordering::Relaxed);
     Ok(client)
 }

@@ -128,7 +128,9 @@ pub struct CheckedKey {
 
 impl CheckReport {
     pub(super) fn without_connection() -> Self {
-        let failed = vec!["there is no connection to the NATS servers".to_owned()];
+        let failed = vec![
+            "there is no connection to the NATS servers; `ctl cluster status` shows why".to_owned(),
+        ];
         Self { failed, ..Self::default() }
     }
 }

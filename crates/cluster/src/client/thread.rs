@@ -104,9 +104,36 @@ struct Connection {
     watches: Vec<Option<Reader>>,
     /// The watch of the settings of operators.
     operator_watch: Option<Reader>,
+    /// What the server has complained about on this connection.
+    complaint: Option<String>,
     failures: u32,
     reconnects: u64,
     trouble: Option<String>,
+}
+
+impl Connection {
+    /// The server complains, for example of a missing permission. The connection may stay.
+    fn note_complaint(&mut self, reason: String) {
+        let is_known = self.trouble.as_ref().is_some_and(|trouble| trouble.contains(&reason));
+        if !is_known {
+            tracing::warn!("cluster: {reason}");
+            self.trouble = Some(reason.clone());
+        }
+        self.complaint = Some(reason);
+    }
+
+    /// The connection is lost, perhaps because of what the server complained about. A reason that is repeated at each
+    /// attempt is logged once.
+    fn note_loss(&mut self, reason: String) {
+        let reason = match self.complaint.take() {
+            Some(complaint) => format!("{complaint}; after that: {reason}"),
+            None => reason,
+        };
+        if self.trouble.as_ref() != Some(&reason) {
+            tracing::warn!("cluster: {reason}");
+        }
+        self.trouble = Some(reason);
+    }
 }
 
 /// Why a round ended.
@@ -235,7 +262,10 @@ impl Client {
         }
         let mut is_lost = false;
         for message in batch.drain(..) {
-            is_lost |= self.handle(now_ms, message);
+            // Later reasons are consequences of the first one.
+            if !(is_lost && matches!(message, Message::Lost(_))) {
+                is_lost |= self.handle(now_ms, message);
+            }
         }
         let round = if is_lost { Round::Lost } else { self.poll(now_ms) };
         self.end_of_round(now_ms);
@@ -286,16 +316,10 @@ impl Client {
                 self.connection.trouble = None;
             }
             Message::Lost(reason) => {
-                if self.connection.trouble.as_ref() != Some(&reason) {
-                    tracing::warn!("cluster: {reason}");
-                }
-                self.connection.trouble = Some(reason);
+                self.connection.note_loss(reason);
                 return true;
             }
-            Message::Trouble(reason) => {
-                tracing::warn!("cluster: {reason}");
-                self.connection.trouble = Some(reason);
-            }
+            Message::Trouble(reason) => self.connection.note_complaint(reason),
             Message::Event(table, event) => self.tables[table].handle(now_ms, event),
             Message::Behind(table, behind) => self.tables[table].behind = behind,
             Message::Heard(table, heard) => {
@@ -339,9 +363,7 @@ impl Client {
             is_busy |= table.poll(now_ms, &mut commands);
             for command in commands.drain(..) {
                 if command == Command::Reconnect {
-                    let reason = "the server has not answered in time".to_owned();
-                    tracing::warn!("cluster: {reason}");
-                    self.connection.trouble = Some(reason);
+                    self.connection.note_loss("the server has not answered in time".to_owned());
                     return Round::Lost;
                 }
                 // Without a connection, replicas have no commands.

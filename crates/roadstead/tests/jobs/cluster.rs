@@ -150,8 +150,39 @@ fn a_daemon_serves_and_binds_clients_while_no_nats_server_can_be_reached() {
     until("the bindings wait", || cluster(&daemon, "status")["pools"][0]["waiting"] == 10);
     let status = cluster(&daemon, "status");
     assert!(status["server"].is_null(), "{status}");
-    assert!(status["trouble"].as_str().unwrap().contains("cannot connect"), "{status}");
+    let trouble = status["trouble"].as_str().unwrap();
+    assert!(trouble.contains("cannot connect to nats://127.0.0.1:1: "), "{trouble}");
+    assert!(trouble.contains("check that these NATS servers run"), "{trouble}");
     let report = cluster(&daemon, "check");
     assert!(report["not_compared"][0].as_str().unwrap().contains("no connection"), "{report}");
     assert!(daemon.stop().success());
+}
+
+#[test]
+fn the_status_says_what_to_do_if_the_servers_reject_the_daemon() {
+    let Some(mut nats) = Nats::prepare(1) else { return };
+    nats.lines = "authorization { user: somebody, password: secret }\n".to_owned();
+    nats.run_all();
+    let text = configuration("one", &nats.urls(), &[1])
+        .replace("[cluster]\n", "[cluster]\nstart_timeout = \"100ms\"\n");
+    let folder = folder();
+    let daemon = Daemon::serve_with(folder.path(), &text, SECRET);
+    let trouble = || cluster(&daemon, "status")["trouble"].to_string();
+    until("the reason is shown", || trouble().contains("authorization violation"));
+    assert!(trouble().contains("; set `credentials` of `[cluster]` to "), "{}", trouble());
+}
+
+#[test]
+fn a_daemon_without_a_cluster_says_how_to_get_one() {
+    let folder = folder();
+    let text = configuration("one", &["nats://127.0.0.1:1".to_owned()], &[1]);
+    let (before, rest) = text.split_once("[cluster]").unwrap();
+    let listener = &rest[rest.find("[listener").unwrap()..];
+    let text = format!("{before}{}", listener.replace(", shared = true", ""));
+    let daemon = Daemon::serve(folder.path(), &text);
+    for verb in ["status", "check"] {
+        let (is_done, text) = ctl(&daemon, &["cluster", verb]);
+        assert!(!is_done && text.contains("has no section `[cluster]`"), "{text}");
+        assert!(text.contains("help: add `[cluster]` with `nats` and `secret`"), "{text}");
+    }
 }
