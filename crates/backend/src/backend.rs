@@ -29,6 +29,16 @@ pub struct BackendContext<'a, 'b> {
     pub events: &'a mut Vec<BackendEvent>,
 }
 
+impl<'b> BackendContext<'_, 'b> {
+    /// Returns the same context with another receiver of the events.
+    pub(crate) const fn with_events<'c>(
+        &'c mut self,
+        events: &'c mut Vec<BackendEvent>,
+    ) -> BackendContext<'c, 'b> {
+        BackendContext { io: self.io, system: self.system, events }
+    }
+}
+
 /// The workers of one pool. The engine decides which worker starts, stops or receives a request. A backend carries out
 /// these decisions and reports the results as [`BackendEvent`]s.
 ///

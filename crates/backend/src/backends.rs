@@ -185,16 +185,17 @@ impl Backends {
         let Self { pools, system, reports, .. } = self;
         let found = pools.get_mut(pool);
         let Some(PoolBackend { workers, checks: Some(checks), .. }) = found else { return };
+        let cx = &mut BackendContext { io, system, events: reports };
         match heard {
             // Nothing is sent before it is known that the worker accepted the connection, and not another process.
             StreamEvent::Connected => {
                 let worker = checks.checked_worker(target);
-                match worker.is_none_or(|it| workers.accepts(io, it, stream, system)) {
-                    true => checks.handle_connected(io, target, stream, reports),
-                    false => checks.handle_foreign_accept(io, target, stream, reports),
+                match worker.is_none_or(|it| workers.accepts(cx.io, it, stream, cx.system)) {
+                    true => checks.handle_connected(cx, target, stream),
+                    false => checks.handle_foreign_accept(cx, target, stream),
                 }
             }
-            heard => checks.handle_stream_event(io, target, stream, heard, reports),
+            heard => checks.handle_stream_event(cx, target, stream, heard),
         }
     }
 
@@ -265,7 +266,8 @@ impl Backends {
     pub fn run_checks(&mut self, io: &mut Context<'_>, pool: PoolId) -> Vec<ProbeRequest> {
         let Self { pools, system, reports, .. } = self;
         let checks = pools.get_mut(pool).and_then(|backend| backend.checks.as_mut());
-        checks.map_or_else(Vec::new, |checks| checks.run(io, pool, system, reports))
+        let cx = &mut BackendContext { io, system, events: reports };
+        checks.map_or_else(Vec::new, |checks| checks.run(cx, pool))
     }
 
     /// Whether any pool has, or had, health checks.

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
-use event::{Context, TimerId};
+use event::TimerId;
 use exchange::{
     Batch, ByWorker, Cause, Factory, Outcome, Phase, PoolId, RequestId, Response, Stop, WorkerId,
 };
 
+use crate::backend::BackendContext;
 use crate::system::System;
 use flow::backend_event::BackendEvent;
 use flow::json_reply::{JsonReply, Read};
@@ -105,25 +106,21 @@ impl Handlers {
         serving.as_mut().filter(|serving| serving.worker == worker)
     }
 
-    pub(crate) fn start(
-        &mut self,
-        worker: WorkerId,
-        system: &mut System,
-        events: &mut Vec<BackendEvent>,
-    ) {
+    pub(crate) fn start(&mut self, worker: WorkerId, cx: &mut BackendContext<'_, '_>) {
         let name = format!("{}/{}", self.pool, worker.index());
         let (batches, receiver) = sync_channel(1);
         let thread = HandlerThread {
             factory: Arc::clone(&self.factory),
             report: {
-                let (reports, pool) = (Arc::clone(&system.reports), self.pool_id);
+                let (reports, pool) = (Arc::clone(&cx.system.reports), self.pool_id);
                 Box::new(move |report| reports(WorkerReport::Handler { pool, worker, report }))
             },
         };
-        if let Err(error) = system.runner.run(name.clone(), Box::new(move || thread.run(&receiver)))
+        if let Err(error) =
+            cx.system.runner.run(name.clone(), Box::new(move || thread.run(&receiver)))
         {
             tracing::error!(worker = name, %error, "a thread could not be started");
-            events.push(BackendEvent::StartFailed { worker });
+            cx.events.push(BackendEvent::StartFailed { worker });
             return;
         }
         *self.live.at(worker) = Some(Serving {
@@ -185,38 +182,29 @@ impl Handlers {
     #[inline]
     pub(crate) fn dispatch(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         (request, meta, more_follow): (Request, RequestMeta, bool),
-        system: &mut System,
-        events: &mut Vec<BackendEvent>,
     ) {
         match self.add(worker, request, meta.json_reply) {
             Some(request) => {
-                events.push(BackendEvent::Returned { id: request.id, payload: request.payload });
+                cx.events.push(BackendEvent::Returned { id: request.id, payload: request.payload });
             }
             None if more_follow => {}
-            None => self.send(io, worker, meta.streams, system, events),
+            None => self.send(cx, worker, meta.streams),
         }
     }
 
     /// Sends the batch to its thread. `streams`: parts of the reply may be forwarded as they arrive.
-    fn send(
-        &mut self,
-        io: &mut Context<'_>,
-        worker: WorkerId,
-        streams: bool,
-        system: &mut System,
-        events: &mut Vec<BackendEvent>,
-    ) {
+    fn send(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId, streams: bool) {
         // A query has no effect and is the only request of its batch.
         let (deadline, reads) = (self.deadline, matches!(self.shape, RequestShape::Records(_)));
         let key = WorkerTimer::Batch(worker).key(self.pool_id);
         let Some(serving) = self.find(worker) else { return };
-        let at = io.now() + deadline;
+        let at = cx.io.now() + deadline;
         match serving.timer {
-            Some(timer) => io.set_timer(timer, at),
-            None => serving.timer = Some(io.timer_of(key, at)),
+            Some(timer) => cx.io.set_timer(timer, at),
+            None => serving.timer = Some(cx.io.timer_of(key, at)),
         }
         let batch = std::mem::take(&mut serving.filling);
         serving.stop = Stop::default();
@@ -236,14 +224,14 @@ impl Handlers {
         };
         if refused.is_none() {
             serving.asked.clear();
-            system.runner.handed(&serving.name);
+            cx.system.runner.handed(&serving.name);
         }
         // The thread is gone, and its report has not arrived yet. No request of this batch was begun.
         if let Some(batch) = refused {
             serving.in_flight.clear();
             serving.converted.clear();
             let mut asked = serving.asked.drain(..).peekable();
-            events.extend(batch.requests.into_iter().enumerate().map(|(place, it)| {
+            cx.events.extend(batch.requests.into_iter().enumerate().map(|(place, it)| {
                 let asked = asked.next_if(|(of, _)| *of == place).map(|(_, asked)| asked);
                 BackendEvent::Returned {
                     id: it.id,
@@ -288,10 +276,9 @@ impl Handlers {
 
     pub(crate) fn handle_report(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         report: HandlerReport,
-        events: &mut Vec<BackendEvent>,
     ) {
         let open_error = match &report {
             HandlerReport::Started => self.open_error.take(),
@@ -305,7 +292,7 @@ impl Handlers {
                 if open_error.is_some() {
                     tracing::info!(worker = serving.name, "opened, after earlier attempts failed");
                 }
-                events.push(BackendEvent::Started { worker });
+                cx.events.push(BackendEvent::Started { worker });
             }
             HandlerReport::OpenFailed(why) => {
                 // It is tried again and again: the same reason is logged once.
@@ -313,40 +300,40 @@ impl Handlers {
                     tracing::warn!(worker = serving.name, "cannot be opened: {why}");
                 }
                 *self.live.at(worker) = None;
-                events.push(BackendEvent::StartFailed { worker });
+                cx.events.push(BackendEvent::StartFailed { worker });
             }
             HandlerReport::Part(part) => {
                 if let Some(flow) = &serving.flow {
                     flow.took(part.len());
                 }
-                events.push(match serving.in_flight.first() {
+                cx.events.push(match serving.in_flight.first() {
                     Some(&Some(id)) => BackendEvent::Part { id, part },
                     _ => BackendEvent::Discarded,
                 });
             }
-            HandlerReport::Answers(answers) => serving.take(answers, events),
-            HandlerReport::Responses(responses) => serving.take_responses(responses, events),
+            HandlerReport::Answers(answers) => serving.take(answers, cx.events),
+            HandlerReport::Responses(responses) => serving.take_responses(responses, cx.events),
             HandlerReport::Served { answers, batch } => {
                 serving.reuse(batch);
-                serving.take(answers, events);
-                fail(serving, Cause::Handler, "its handler left it unanswered", events);
+                serving.take(answers, cx.events);
+                fail(serving, Cause::Handler, "its handler left it unanswered", cx.events);
                 serving.in_flight.clear();
                 serving.converted.clear();
                 if let Some(timer) = serving.timer {
-                    io.disarm_timer(timer);
+                    cx.io.disarm_timer(timer);
                 }
-                events.push(BackendEvent::Released { worker });
+                cx.events.push(BackendEvent::Released { worker });
             }
             HandlerReport::Ended { panicked } => {
                 if panicked {
                     tracing::error!(worker = serving.name, "its handler panicked");
                 }
-                fail(serving, Cause::Handler, "its handler ended", events);
+                fail(serving, Cause::Handler, "its handler ended", cx.events);
                 if let Some(timer) = serving.timer {
-                    io.cancel_timer(timer);
+                    cx.io.cancel_timer(timer);
                 }
                 *self.live.at(worker) = None;
-                events.push(BackendEvent::Ended { worker, expected: !panicked, reached: true });
+                cx.events.push(BackendEvent::Ended { worker, expected: !panicked, reached: true });
             }
         }
     }

@@ -24,6 +24,7 @@ use event::{Context, Data, DeadlineName, Direction, Fd, Reason, StreamId, Stream
 use exchange::{ByWorker, Outcome, PoolId, Random, Verdict as Verdicts, WorkerId, WorkerIndex};
 use spawn::Stop;
 
+use crate::backend::BackendContext;
 use crate::system::System;
 use flow::backend_event::BackendEvent;
 use flow::stream_event::StreamEvent;
@@ -225,12 +226,10 @@ impl Checks {
     /// Starts due checks and ends those that have timed out. Returns the checks that must be sent as requests.
     pub(crate) fn run(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         pool: PoolId,
-        system: &mut System,
-        events: &mut Vec<BackendEvent>,
     ) -> Vec<ProbeRequest> {
-        let now = io.now();
+        let now = cx.io.now();
         let mut requests = Vec::new();
         if self.next.is_none_or(|next| next > now) {
             return requests;
@@ -239,14 +238,14 @@ impl Checks {
             let target = &mut self.targets[place];
             if target.running.as_ref().and_then(Running::until).is_some_and(|until| until <= now) {
                 if let Some(Running::Program { token, .. }) = &target.running {
-                    system.spawner.stop(*token, Stop::Kill);
+                    cx.system.spawner.stop(*token, Stop::Kill);
                 }
-                self.end(now, place, Err("it did not end in time".into()), events);
+                self.end(now, place, Err("it did not end in time".into()), cx.events);
             }
             let target = &mut self.targets[place];
             if target.running.is_none() && target.due.is_some_and(|due| due <= now) {
                 target.due = None;
-                self.begin(io, pool, place, system, &mut requests, events);
+                self.begin(cx, pool, place, &mut requests);
             }
         }
         self.next = self.targets.values().filter_map(target_time).min();
@@ -255,36 +254,34 @@ impl Checks {
 
     fn begin(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         pool: PoolId,
         place: WorkerIndex,
-        system: &mut System,
         requests: &mut Vec<ProbeRequest>,
-        events: &mut Vec<BackendEvent>,
     ) {
         let Some(worker) = self.targets[place].worker else { return };
-        let until = io.now() + self.config.timeout;
+        let until = cx.io.now() + self.config.timeout;
         self.numbers += 1;
         let running = match (&self.config.probe, self.config.addresses.get(place)) {
             // No signal has ended it yet. Processes of further checks could accumulate without limit.
             (ProbeConfig::Program(_), _)
-                if system.checks.values().any(|it| *it == (pool, place)) =>
+                if cx.system.checks.values().any(|it| *it == (pool, place)) =>
             {
                 let said = Err("the program of the last check has not ended".into());
                 self.targets[place].of = Some(worker);
-                return self.end(io.now(), place, said, events);
+                return self.end(cx.io.now(), place, said, cx.events);
             }
             (ProbeConfig::Program(command), _) => {
                 let name = self.config.names.get(place).cloned();
                 let name = name.unwrap_or_else(|| format!("{}/{}", self.pool, worker.index()));
-                let token = system.check_token(pool, place);
-                system.spawner.start(token, spawn::Command { name, ..(**command).clone() });
+                let token = cx.system.check_token(pool, place);
+                cx.system.spawner.start(token, spawn::Command { name, ..(**command).clone() });
                 Running::Program { token, until }
             }
             (ProbeConfig::Line { .. }, None) if self.targets[place].owed.is_some() => {
                 let said = Err("it owes an answer to the last check".into());
                 self.targets[place].of = Some(worker);
-                return self.end(io.now(), place, said, events);
+                return self.end(cx.io.now(), place, said, cx.events);
             }
             (ProbeConfig::Line { send, .. }, None) => {
                 let number = self.numbers;
@@ -294,12 +291,12 @@ impl Checks {
             }
             (probe, Some(address)) => {
                 let limits = StreamLimits { recv_buffer_max: HOLD_MAX, ..StreamLimits::default() };
-                let stream = io.connect(address, limits);
-                io.deadline(stream, CHECK, Some(until));
-                io.set_key(stream, StreamOwner::Check { pool, target: place }.key());
+                let stream = cx.io.connect(address, limits);
+                cx.io.deadline(stream, CHECK, Some(until));
+                cx.io.set_key(stream, StreamOwner::Check { pool, target: place }.key());
                 let shown = self.config.names.get(place).map_or("localhost", String::as_str);
                 let (seen, bytes) = Seen::new(probe, shown);
-                io.send_bytes(stream, &bytes);
+                cx.io.send_bytes(stream, &bytes);
                 Running::Stream { stream, seen: Box::new(seen) }
             }
             // A program on pipes has no address, and the validation of the configuration rejects such a check.
@@ -350,16 +347,10 @@ impl Checks {
         self.schedule_by(self.targets[place].due);
     }
 
-    fn end_stream(
-        &mut self,
-        io: &mut Context<'_>,
-        place: WorkerIndex,
-        said: Verdict,
-        events: &mut Vec<BackendEvent>,
-    ) {
+    fn end_stream(&mut self, cx: &mut BackendContext<'_, '_>, place: WorkerIndex, said: Verdict) {
         if let Some(Running::Stream { stream, .. }) = self.targets[place].running {
-            io.close(stream);
-            self.end(io.now(), place, said, events);
+            cx.io.close(stream);
+            self.end(cx.io.now(), place, said, cx.events);
         }
     }
 
@@ -374,32 +365,30 @@ impl Checks {
     /// process and then calls [`Self::handle_connected`].
     pub(crate) fn handle_stream_event(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         place: WorkerIndex,
         stream: StreamId,
         heard: StreamEvent<'_, '_>,
-        events: &mut Vec<BackendEvent>,
     ) {
         match heard {
-            StreamEvent::Data(data) => self.handle_data(io, place, stream, data, events),
-            StreamEvent::Eof => self.handle_eof(io, place, stream, events),
+            StreamEvent::Data(data) => self.handle_data(cx, place, stream, data),
+            StreamEvent::Eof => self.handle_eof(cx, place, stream),
             StreamEvent::Closed(reason) => {
-                self.handle_closed(io.now(), place, stream, reason, events);
+                self.handle_closed(cx.io.now(), place, stream, reason, cx.events);
             }
-            StreamEvent::Deadline(_) => self.handle_deadline(io, place, stream, events),
+            StreamEvent::Deadline(_) => self.handle_deadline(cx, place, stream),
             StreamEvent::Connected | StreamEvent::Drained | StreamEvent::Relayed(..) => {}
         }
     }
 
     pub(crate) fn handle_connected(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         place: WorkerIndex,
         stream: StreamId,
-        events: &mut Vec<BackendEvent>,
     ) {
         if self.seen(place, stream).is_some_and(|seen| seen.is_connection_alone()) {
-            self.end_stream(io, place, Ok("it takes connections".into()), events);
+            self.end_stream(cx, place, Ok("it takes connections".into()));
         }
     }
 
@@ -411,44 +400,41 @@ impl Checks {
     /// Handles that another process accepted the connection.
     pub(crate) fn handle_foreign_accept(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         place: WorkerIndex,
         stream: StreamId,
-        events: &mut Vec<BackendEvent>,
     ) {
         if self.seen(place, stream).is_some() {
             let said = "it does not listen on its port any more".to_owned();
-            self.end_stream(io, place, Err(said.into()), events);
+            self.end_stream(cx, place, Err(said.into()));
         }
     }
 
     fn handle_data(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         place: WorkerIndex,
         stream: StreamId,
         data: &mut Data<'_>,
-        events: &mut Vec<BackendEvent>,
     ) {
         let Some(seen) = self.seen(place, stream) else {
             return data.consume(data.bytes().len());
         };
         if let Some(said) = seen.receive(data) {
             data.consume(data.bytes().len());
-            self.end_stream(io, place, said, events);
+            self.end_stream(cx, place, said);
         }
     }
 
     fn handle_eof(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         place: WorkerIndex,
         stream: StreamId,
-        events: &mut Vec<BackendEvent>,
     ) {
         if let Some(seen) = self.seen(place, stream) {
             let said = seen.ended();
-            self.end_stream(io, place, said, events);
+            self.end_stream(cx, place, said);
         }
     }
 
@@ -487,13 +473,12 @@ impl Checks {
 
     fn handle_deadline(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         place: WorkerIndex,
         stream: StreamId,
-        events: &mut Vec<BackendEvent>,
     ) {
         if self.seen(place, stream).is_some() {
-            self.end_stream(io, place, Err("no answer in time".into()), events);
+            self.end_stream(cx, place, Err("no answer in time".into()));
         }
     }
 

@@ -24,7 +24,7 @@ use event::{Context, Data, DeadlineName, Direction, StreamLimits};
 use exchange::{ByWorker, PoolId, RequestId, WorkerId, WorkerIndex};
 use spawn::{Pipes, StartError};
 
-use crate::system::System;
+use crate::backend::BackendContext;
 use flow::backend_event::BackendEvent;
 use flow::payload::Request;
 use flow::request_control::RequestControl;
@@ -108,11 +108,9 @@ impl Programs {
 
     pub(crate) fn start(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         options: LaunchOptions,
-        system: &mut System,
-        events: &mut Vec<BackendEvent>,
     ) {
         let name = format!("{}/{}", self.pool, worker.index());
         let is_slot = self.config.framing.ends_with_stream();
@@ -142,28 +140,27 @@ impl Programs {
             audience: Audience::of(&self.config),
         });
         if is_slot {
-            events.push(BackendEvent::Started { worker });
+            cx.events.push(BackendEvent::Started { worker });
         } else {
-            self.launch(io, worker, options, system);
+            self.launch(cx, worker, options);
         }
     }
 
     /// Starts the process of a worker that has none.
     fn launch(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         options: LaunchOptions,
-        system: &mut System,
     ) {
         let config = Arc::clone(&self.config);
         let Some(program) = self.find(worker) else { return };
-        program.token = system.token(program.pool, worker);
+        program.token = cx.system.token(program.pool, worker);
         program.phase = Phase::Starting;
         let key = WorkerTimer::Program(worker).key(program.pool);
-        program.timer = Some(io.timer_of(key, io.now() + config.times.start));
+        program.timer = Some(cx.io.timer_of(key, cx.io.now() + config.times.start));
         let LaunchOptions { arguments, env, socket } = options;
-        system.spawner.start(
+        cx.system.spawner.start(
             program.token,
             spawn::Command {
                 program: config.program.clone(),
@@ -182,22 +179,21 @@ impl Programs {
     /// Handles the start of the process.
     fn handle_started(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         pid: u32,
         pipes: Pipes,
-        events: &mut Vec<BackendEvent>,
     ) {
         let (config, known) = (Arc::clone(&self.config), self.known);
         let Some(program) = self.find(worker) else { return };
         program.pid = Some(pid);
-        program.since = Some(io.now());
+        program.since = Some(cx.io.now());
         if program.phase != Phase::Starting {
             // The program is already being stopped. The pipes are dropped, and so closed, here.
             return;
         }
         if config.is_spawned_http {
-            return program.adopt_log_pipes(io, pipes);
+            return program.adopt_log_pipes(cx.io, pipes);
         }
         let recv_buffer_max =
             config.framing.recv_buffer_max(config.reply_max).saturating_add(HOLD_SLACK);
@@ -211,21 +207,21 @@ impl Programs {
             send_max: usize::MAX,
             ..limits
         };
-        let input = io.adopt(pipes.stdin, Direction::Out, by_slots);
-        let output = io.adopt(pipes.stdout, Direction::In, limits);
-        let error = io.adopt(pipes.stderr, Direction::In, StreamLimits::default());
-        program.claim(io, input, Pipe::Input);
-        program.claim(io, output, Pipe::Output);
-        program.claim(io, error, Pipe::Error);
+        let input = cx.io.adopt(pipes.stdin, Direction::Out, by_slots);
+        let output = cx.io.adopt(pipes.stdout, Direction::In, limits);
+        let error = cx.io.adopt(pipes.stderr, Direction::In, StreamLimits::default());
+        program.claim(cx.io, input, Pipe::Input);
+        program.claim(cx.io, output, Pipe::Output);
+        program.claim(cx.io, error, Pipe::Error);
         let pipes = program.pipes.insert(ProgramPipes::new(input, output, &config, known));
         program.stderr.open(error);
         if let Some(request) = program.pending.take() {
-            pipes.send(io, worker, request, config.deadline, events);
-            program.finish_start(io);
+            pipes.send(cx, worker, request, config.deadline);
+            program.finish_start(cx.io);
         } else if config.needs_handshake {
-            pipes.start_handshake(io);
+            pipes.start_handshake(cx.io);
         } else if !config.says_ready {
-            program.serve(io, events);
+            program.serve(cx);
         }
     }
 
@@ -247,17 +243,15 @@ impl Programs {
     /// Sends a request to the program. If the program was found to be faulty in the same turn, the request is returned.
     pub(crate) fn dispatch(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         (request, meta): (Request, RequestMeta),
-        system: &mut System,
-        events: &mut Vec<BackendEvent>,
     ) {
         let deadline = self.config.deadline;
         let ready = [Phase::Serving, Phase::Empty];
         let ready = self.find(worker).filter(|program| ready.contains(&program.phase));
         let Some(program) = ready else {
-            return events.push(BackendEvent::Retry {
+            return cx.events.push(BackendEvent::Retry {
                 id: request.id,
                 payload: request.payload,
                 meta,
@@ -266,16 +260,16 @@ impl Programs {
         };
         if program.phase == Phase::Empty {
             program.pending = Some((request, meta));
-            return self.launch(io, worker, LaunchOptions::default(), system);
+            return self.launch(cx, worker, LaunchOptions::default());
         }
         program.asker = Some(meta.asker.client);
         program.is_orphaned &= !meta.is_reset;
         program.audience.handle_sent(meta.asker.client, meta.is_reset, program.stderr.received());
         match program.pipes.as_mut() {
-            Some(pipes) => pipes.send(io, worker, (request, meta), deadline, events),
+            Some(pipes) => pipes.send(cx, worker, (request, meta), deadline),
             None => {
                 let Request { id, payload, .. } = request;
-                events.push(BackendEvent::Retry { id, payload, meta, failed: None });
+                cx.events.push(BackendEvent::Retry { id, payload, meta, failed: None });
             }
         }
     }
@@ -291,11 +285,10 @@ impl Programs {
     /// Handles a control message about a request in flight.
     pub(crate) fn control(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         id: RequestId,
         word: RequestControl,
-        events: &mut Vec<BackendEvent>,
     ) {
         let (is_shared, deadline) = (self.config.is_shared, self.config.deadline);
         let Some(pipes) = self.find(worker).and_then(|program| program.pipes.as_mut()) else {
@@ -304,14 +297,14 @@ impl Programs {
         match word {
             // Replies to other clients arrive through the same pipe.
             RequestControl::Pause if is_shared => {}
-            RequestControl::Pause => pipes.pause_reply(io, id),
-            RequestControl::Resume => pipes.resume_reply(io, id, deadline),
+            RequestControl::Pause => pipes.pause_reply(cx.io, id),
+            RequestControl::Resume => pipes.resume_reply(cx.io, id, deadline),
             // A frame is complete when it is dispatched.
             RequestControl::Body(..) | RequestControl::BodyEnd | RequestControl::Splice(_) => {}
             RequestControl::Abandoned => {
-                pipes.resume_reply(io, id, deadline);
-                pipes.cancel(io, worker, id, events);
-                pipes.arm(io, deadline);
+                pipes.resume_reply(cx.io, id, deadline);
+                pipes.cancel(cx, worker, id);
+                pipes.arm(cx.io, deadline);
             }
         }
     }
@@ -319,12 +312,10 @@ impl Programs {
     /// Handles bytes from the standard output or standard error of a program.
     fn handle_data(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         pipe: Pipe,
         data: &mut Data<'_>,
-        system: &mut System,
-        events: &mut Vec<BackendEvent>,
     ) {
         let (deadline, watches_memory) = (self.config.deadline, self.config.watches_memory);
         let Some(program) = self.find(worker) else {
@@ -336,44 +327,37 @@ impl Programs {
                 Pipe::Output => &mut program.prints,
                 Pipe::Input | Pipe::Error => &mut program.stderr,
             };
-            words.handle_data(io.now(), &program.name, data, events);
+            words.handle_data(cx.io.now(), &program.name, data, cx.events);
             return;
         };
         let before = pipes.answers;
-        let said = pipes.handle_data(io, worker, data, events);
-        pipes.report_unreadable(io, &program.name);
+        let said = pipes.handle_data(cx, worker, data);
+        pipes.report_unreadable(cx.io, &program.name);
         let answers = pipes.answers - before;
         program.served += answers;
-        program.prove(events);
+        program.prove(cx.events);
         let has_answered = answers > 0;
         if watches_memory && has_answered {
-            program.check_memory(io.now(), system, events);
+            program.check_memory(cx.io.now(), cx);
         }
         self.known.output_seen |= has_answered;
         let Some(program) = self.find(worker) else { return };
         let Some(pipes) = program.pipes.as_mut() else { return };
         match said {
             // Usually no other request is in flight, and only the deadline changes.
-            ProgramOutput::Fine => pipes.arm(io, deadline),
+            ProgramOutput::Fine => pipes.arm(cx.io, deadline),
             ProgramOutput::Ready => {
-                pipes.arm(io, deadline);
+                pipes.arm(cx.io, deadline);
                 if program.phase == Phase::Starting {
-                    program.serve(io, events);
+                    program.serve(cx);
                 }
             }
-            said => self.kill_for_output(io, worker, &said, system, events),
+            said => self.kill_for_output(cx, worker, &said),
         }
     }
 
     /// Handles the end of a pipe.
-    fn handle_closed(
-        &mut self,
-        io: &mut Context<'_>,
-        worker: WorkerId,
-        pipe: Pipe,
-        system: &mut System,
-        events: &mut Vec<BackendEvent>,
-    ) {
+    fn handle_closed(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId, pipe: Pipe) {
         let (stop_timeout, framing) = (self.config.stop_timeout, self.config.framing);
         let is_spawned_http = self.config.is_spawned_http;
         let Some(program) = self.find(worker) else { return };
@@ -382,85 +366,84 @@ impl Programs {
             Pipe::Output if is_spawned_http => program.prints.close(),
             Pipe::Input | Pipe::Output => {
                 if program.phase == Phase::Serving && !program.is_slot {
-                    events.push(BackendEvent::Retired { worker });
+                    cx.events.push(BackendEvent::Retired { worker });
                 } else if program.phase == Phase::Starting {
                     tracing::warn!(worker = program.name, "closed a pipe before it had greeted");
-                    program.kill(io, system, Fault::Ended, events);
+                    program.kill(cx, Fault::Ended);
                 }
                 if let Some(pipes) = program.pipes.as_mut() {
-                    pipes.handle_closed(io, pipe);
-                    pipes.give_back(io, events);
+                    pipes.handle_closed(cx.io, pipe);
+                    pipes.give_back(cx);
                 }
                 if framing.ends_with_stream() {
                     // The reply is complete once the program has exited with code 0. Whether it reads all of its input
                     // does not matter.
                     if pipe == Pipe::Output {
-                        program.end(io, stop_timeout);
+                        program.end(cx.io, stop_timeout);
                     }
-                    return self.try_finish(io, worker, system, events);
+                    return self.try_finish(cx, worker);
                 }
                 if pipe == Pipe::Output {
                     // Without its output the program gets no further input: requests that were given back must not
                     // reach it.
                     if let Some(pipes) = program.pipes.as_mut() {
-                        pipes.close(io);
+                        pipes.close(cx.io);
                     }
                     if matches!(program.phase, Phase::Serving | Phase::Ending) {
                         program.phase = Phase::Silent;
-                        program.arm(io, EXIT_WAIT);
+                        program.arm(cx.io, EXIT_WAIT);
                     }
                 } else if program.phase == Phase::Serving {
-                    program.end(io, stop_timeout);
+                    program.end(cx.io, stop_timeout);
                 }
             }
         }
-        self.try_finish(io, worker, system, events);
+        self.try_finish(cx, worker);
     }
 
     /// Handles a deadline: the oldest request was not answered in time, the program did not read its input, or a reply
     /// of several frames has ended.
     fn handle_deadline(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         pipe: Pipe,
         name: DeadlineName,
-        system: &mut System,
-        events: &mut Vec<BackendEvent>,
     ) {
         let (deadline, times) = (self.config.deadline, self.config.times);
         let Some(program) = self.find(worker) else { return };
         let (name_of, pid) = (program.name.clone(), program.pid);
         let Some(pipes) = program.pipes.as_mut() else { return };
         if (pipe, name) == (Pipe::Output, ANSWER) {
-            pipes.open_in_time(io.now(), worker, events);
+            pipes.open_in_time(cx.io.now(), worker, cx.events);
         }
         let fault = match (pipe, name) {
             (Pipe::Input, STALL) => {
-                if !pipes.is_stalled(io, deadline) {
+                if !pipes.is_stalled(cx.io, deadline) {
                     return;
                 }
                 Fault::Stalled(pipes.reading_limit(deadline).unwrap_or_default())
             }
             (Pipe::Output, ANSWER) if !pipes.owes_reply() => {
-                match pipes.handle_silent(io, worker, events) {
-                    Check::Waits => pipes.arm(io, deadline),
+                match pipes.handle_silent(cx, worker) {
+                    Check::Waits => pipes.arm(cx.io, deadline),
                     Check::Passed => self.known.has_passed = true,
                     Check::Failed => {
                         let said = ProgramOutput::Unsolicited(PARTIAL.to_owned());
-                        self.kill_for_output(io, worker, &said, system, events);
+                        self.kill_for_output(cx, worker, &said);
                     }
                 }
                 return;
             }
             (Pipe::Output, GAP) => {
-                let said = pipes.handle_gap(io, worker, events);
-                pipes.arm(io, deadline);
-                program.prove(events);
-                return self.kill_for_output(io, worker, &said, system, events);
+                let said = pipes.handle_gap(cx, worker);
+                pipes.arm(cx.io, deadline);
+                program.prove(cx.events);
+                return self.kill_for_output(cx, worker, &said);
             }
             (Pipe::Output, SLOW) => {
-                if pipes.handle_mute(io) && !std::mem::replace(&mut self.known.output_seen, true) {
+                if pipes.handle_mute(cx.io) && !std::mem::replace(&mut self.known.output_seen, true)
+                {
                     let command = &self.config.program;
                     tracing::warn!(
                         worker = name_of,
@@ -470,24 +453,24 @@ impl Programs {
                 }
                 let Some(program) = self.find(worker) else { return };
                 let Some(pipes) = program.pipes.as_mut() else { return };
-                if let Some(so_long) = pipes.handle_slow(io) {
+                if let Some(so_long) = pipes.handle_slow(cx.io) {
                     tracing::warn!(worker = name_of, pid, "has had a request for {so_long:?}");
                 }
-                return pipes.arm(io, deadline);
+                return pipes.arm(cx.io, deadline);
             }
             (Pipe::Output, FIRST) => {
                 let limit = times.first_byte.unwrap_or_default();
                 let late = (limit, Fault::Mute(limit));
-                match pipes.handle_late(io, worker, late, &name_of, events) {
+                match pipes.handle_late(cx, worker, late, &name_of) {
                     Some(fault) => fault,
-                    None => return pipes.arm(io, deadline),
+                    None => return pipes.arm(cx.io, deadline),
                 }
             }
             _ => {
                 let late = (deadline, Fault::Late(deadline));
-                match pipes.handle_late(io, worker, late, &name_of, events) {
+                match pipes.handle_late(cx, worker, late, &name_of) {
                     Some(fault) => fault,
-                    None => return pipes.arm(io, deadline),
+                    None => return pipes.arm(cx.io, deadline),
                 }
             }
         };
@@ -495,7 +478,7 @@ impl Programs {
         let is_deaf = matches!(fault, Fault::Stalled(_)) && program.phase == Phase::Serving;
         if is_deaf || pipes.owes_reply() {
             tracing::warn!(worker = name_of, "{}, and is killed", fault.message());
-            program.kill(io, system, fault, events);
+            program.kill(cx, fault);
         }
     }
 
@@ -504,15 +487,10 @@ impl Programs {
     }
 
     /// Handles that a program that serves HTTP accepts connections.
-    pub(crate) fn accepts(
-        &mut self,
-        io: &mut Context<'_>,
-        worker: WorkerId,
-        events: &mut Vec<BackendEvent>,
-    ) {
+    pub(crate) fn accepts(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
         let starting = self.find(worker).filter(|program| program.phase == Phase::Starting);
         if let Some(program) = starting {
-            program.serve(io, events);
+            program.serve(cx);
         }
     }
 
@@ -532,17 +510,11 @@ impl Programs {
     }
 
     /// Measures the memory of the program after a reply.
-    pub(crate) fn check_memory(
-        &mut self,
-        io: &Context<'_>,
-        worker: WorkerId,
-        system: &System,
-        events: &mut Vec<BackendEvent>,
-    ) {
+    pub(crate) fn check_memory(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
         if self.config.watches_memory
             && let Some(program) = self.find(worker)
         {
-            program.check_memory(io.now(), system, events);
+            program.check_memory(cx.io.now(), cx);
         }
     }
 

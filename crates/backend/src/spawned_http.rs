@@ -19,6 +19,7 @@ use exchange::mutant::{Mutant, active};
 use exchange::{Cause, PoolId, RequestId, WorkerId};
 use spawn::PortOwner;
 
+use crate::backend::BackendContext;
 use crate::programs::{ExitReport, Programs};
 use crate::system::System;
 use crate::upstream::Upstream;
@@ -112,19 +113,13 @@ impl SpawnedHttp {
         self.servers.handle_tuning(servers);
     }
 
-    pub(crate) fn start(
-        &mut self,
-        io: &mut Context<'_>,
-        worker: WorkerId,
-        system: &mut System,
-        events: &mut Vec<BackendEvent>,
-    ) {
-        let (address, options) = match self.sockets.make(worker, &mut *system.spawner) {
+    pub(crate) fn start(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
+        let (address, options) = match self.sockets.make(worker, &mut *cx.system.spawner) {
             Ok(made) => made,
             Err(error) => {
                 let name = self.programs.name(worker);
                 tracing::warn!(worker = name, "has no socket to serve on: {error}");
-                return events.push(BackendEvent::StartFailed { worker });
+                return cx.events.push(BackendEvent::StartFailed { worker });
             }
         };
         self.readiness_checks.push(Readiness::new(
@@ -133,65 +128,40 @@ impl SpawnedHttp {
             options.socket.clone(),
         ));
         self.servers.set_address(worker, address, &self.programs.name(worker));
-        self.with_programs(io, system, events, |programs, io, system, events| {
-            programs.start(io, worker, options, system, events);
-        });
+        self.with_programs(cx, |programs, cx| programs.start(cx, worker, options));
     }
 
     /// Stops an idle program.
-    pub(crate) fn stop(
-        &mut self,
-        io: &mut Context<'_>,
-        worker: WorkerId,
-        system: &mut System,
-        events: &mut Vec<BackendEvent>,
-    ) {
+    pub(crate) fn stop(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
         if self.is_starting(worker) {
-            return self.with_programs(io, system, events, |programs, io, system, events| {
-                programs.stop(io, worker, system, events);
-            });
+            return self.with_programs(cx, |programs, cx| programs.stop(cx, worker));
         }
-        self.with_server(io, worker, system, events, |servers, io, events| {
-            servers.stop(io, worker, events);
-        });
+        self.with_server(cx, worker, |servers, cx| servers.stop(cx, worker));
     }
 
     /// Stops a program as soon as its requests in flight are answered.
-    pub(crate) fn retire(
-        &mut self,
-        io: &mut Context<'_>,
-        worker: WorkerId,
-        system: &mut System,
-        events: &mut Vec<BackendEvent>,
-    ) {
-        self.with_server(io, worker, system, events, |servers, io, events| {
-            servers.drain(io, worker, events);
-        });
+    pub(crate) fn retire(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
+        self.with_server(cx, worker, |servers, cx| servers.drain(cx, worker));
     }
 
     pub(crate) fn dispatch(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         request: Request,
         meta: RequestMeta,
-        events: &mut Vec<BackendEvent>,
     ) {
-        self.servers.dispatch(io, worker, request, meta, events);
+        self.servers.dispatch(cx, worker, request, meta);
     }
 
     pub(crate) fn control(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         id: RequestId,
         word: RequestControl,
-        system: &mut System,
-        events: &mut Vec<BackendEvent>,
     ) {
-        self.with_server(io, worker, system, events, |servers, io, events| {
-            servers.control(io, worker, id, word, events);
-        });
+        self.with_server(cx, worker, |servers, cx| servers.control(cx, worker, id, word));
     }
 
     pub(crate) fn is_starting(&self, worker: WorkerId) -> bool {
@@ -214,44 +184,38 @@ impl SpawnedHttp {
     /// Handles an event on a stream to a program.
     pub(crate) fn handle_stream_event(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         (stream, purpose): (StreamId, StreamPurpose),
         heard: StreamEvent<'_, '_>,
-        system: &mut System,
-        events: &mut Vec<BackendEvent>,
     ) {
         match (purpose, heard) {
-            (StreamPurpose::Connection(link), heard) => {
-                match self.servers.worker_of(link) {
-                    Some(worker) => {
-                        let owner = match heard {
-                            StreamEvent::Connected => self.port_owner(io, worker, stream, system),
-                            _ => PortOwner::Program,
-                        };
-                        self.with_server(io, worker, system, events, |servers, io, events| {
-                            match owner {
-                                PortOwner::Program => {
-                                    servers.handle_stream_event(io, link, heard, events);
-                                }
-                                PortOwner::Nobody | PortOwner::Other(_) => {
-                                    servers.refuse(io, link, events);
-                                }
-                            }
-                        });
-                    }
-                    None => self.servers.handle_stream_event(io, link, heard, events),
+            (StreamPurpose::Connection(link), heard) => match self.servers.worker_of(link) {
+                Some(worker) => {
+                    let owner = match heard {
+                        StreamEvent::Connected => self.port_owner(cx.io, worker, stream, cx.system),
+                        _ => PortOwner::Program,
+                    };
+                    self.with_server(cx, worker, |servers, cx| match owner {
+                        PortOwner::Program => {
+                            servers.handle_stream_event(cx, link, heard);
+                        }
+                        PortOwner::Nobody | PortOwner::Other(_) => {
+                            servers.refuse(cx, link);
+                        }
+                    });
                 }
-            }
+                None => self.servers.handle_stream_event(cx, link, heard),
+            },
             (StreamPurpose::Pipe(worker, pipe), heard) => {
-                self.with_programs(io, system, events, |programs, io, system, events| {
-                    programs.handle_stream_event(io, (worker, pipe), heard, system, events);
+                self.with_programs(cx, |programs, cx| {
+                    programs.handle_stream_event(cx, (worker, pipe), heard);
                 });
             }
             (StreamPurpose::ReadinessCheck(worker), StreamEvent::Connected) => {
-                self.handle_connected(io, worker, stream, system, events);
+                self.handle_connected(cx, worker, stream);
             }
             (StreamPurpose::ReadinessCheck(worker), StreamEvent::Closed(_)) => {
-                self.handle_closed(io, worker, stream);
+                self.handle_closed(cx.io, worker, stream);
             }
             // No request is sent on this stream.
             (StreamPurpose::ReadinessCheck(_), StreamEvent::Data(data)) => {
@@ -264,31 +228,25 @@ impl SpawnedHttp {
     /// Handles a report of the process supervisor.
     pub(crate) fn handle_report(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         report: spawn::Report,
-        system: &mut System,
-        events: &mut Vec<BackendEvent>,
     ) {
-        self.with_programs(io, system, events, |programs, io, system, events| {
-            programs.handle_report(io, worker, report, system, events);
-        });
+        self.with_programs(cx, |programs, cx| programs.handle_report(cx, worker, report));
     }
 
     /// Runs `act` on the processes and handles their events.
     fn with_programs<R>(
         &mut self,
-        io: &mut Context<'_>,
-        system: &mut System,
-        events: &mut Vec<BackendEvent>,
-        act: impl FnOnce(&mut Programs, &mut Context<'_>, &mut System, &mut Vec<BackendEvent>) -> R,
+        cx: &mut BackendContext<'_, '_>,
+        act: impl FnOnce(&mut Programs, &mut BackendContext<'_, '_>) -> R,
     ) -> R {
         let mut inner = Vec::new();
-        let result = act(&mut self.programs, io, system, &mut inner);
-        self.handle_program_events(io, inner, system, events);
+        let result = act(&mut self.programs, &mut cx.with_events(&mut inner));
+        self.handle_program_events(cx, inner);
         for readiness_check in &mut self.readiness_checks {
             if self.programs.runs(readiness_check.worker) {
-                readiness_check.begin(io);
+                readiness_check.begin(cx.io);
             }
         }
         result
@@ -296,46 +254,37 @@ impl SpawnedHttp {
 
     fn with_server(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
-        system: &mut System,
-        events: &mut Vec<BackendEvent>,
-        act: impl FnOnce(&mut Upstream, &mut Context<'_>, &mut Vec<BackendEvent>),
+        act: impl FnOnce(&mut Upstream, &mut BackendContext<'_, '_>),
     ) {
         let mut inner = Vec::new();
-        act(&mut self.servers, io, &mut inner);
+        act(&mut self.servers, &mut cx.with_events(&mut inner));
         if self.servers.has_full_backlog() {
             let key = WorkerTimer::FullBacklog.key(self.pool_id);
+            let io = &mut *cx.io;
             self.backlog_timer.get_or_insert_with(|| io.timer_of(key, io.now() + BACKLOG_PAUSE));
         }
-        self.handle_server_events(io, worker, inner, system, events);
+        self.handle_server_events(cx, worker, inner);
     }
 
-    fn handle_program_events(
-        &mut self,
-        io: &mut Context<'_>,
-        inner: Vec<BackendEvent>,
-        system: &mut System,
-        events: &mut Vec<BackendEvent>,
-    ) {
+    fn handle_program_events(&mut self, cx: &mut BackendContext<'_, '_>, inner: Vec<BackendEvent>) {
         for report in inner {
             match report {
                 BackendEvent::Retired { worker } => {
-                    self.with_server(io, worker, system, events, |servers, io, events| {
-                        servers.retire(io, worker, events);
-                    });
+                    self.with_server(cx, worker, |servers, cx| servers.retire(cx, worker));
                 }
                 BackendEvent::StartFailed { worker } => {
-                    self.end_readiness_check(io, worker);
+                    self.end_readiness_check(cx.io, worker);
                     self.sockets.leave(worker);
                     self.ports.leave(worker);
-                    events.push(report);
+                    cx.events.push(report);
                 }
                 BackendEvent::Ended { worker, .. } => {
-                    self.end_readiness_check(io, worker);
-                    self.handle_exit(io, worker, report, events);
+                    self.end_readiness_check(cx.io, worker);
+                    self.handle_exit(cx, worker, report);
                 }
-                report => events.push(report),
+                report => cx.events.push(report),
             }
         }
     }
@@ -343,10 +292,9 @@ impl SpawnedHttp {
     /// Handles the exit of a process. Its unread replies are delivered before its end is reported.
     fn handle_exit(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         report: BackendEvent,
-        events: &mut Vec<BackendEvent>,
     ) {
         let text = ExitMessage(self.programs.name(worker), self.programs.exit_report.clone());
         self.sockets.leave(worker);
@@ -354,26 +302,26 @@ impl SpawnedHttp {
         let (of_it, others) = self.delayed.drain(..).partition(|delayed| delayed.worker == worker);
         self.delayed = others;
         let of_it: Vec<Delayed> = of_it;
-        events.extend(of_it.into_iter().map(|delayed| with_exit_cause(delayed.report, &text)));
+        cx.events.extend(of_it.into_iter().map(|delayed| with_exit_cause(delayed.report, &text)));
         let exited = Exited { worker, text, report };
         if self.servers.load(worker.into()).0 == 0 || active(Mutant::LastWords) {
-            return self.report_end(io, exited, events);
+            return self.report_end(cx, exited);
         }
         self.exited.push(exited);
         let stop_timeout = self.stop_timeout;
         let key = WorkerTimer::Exited.key(self.pool_id);
-        self.exited_timer.get_or_insert_with(|| io.timer_of(key, io.now() + stop_timeout));
+        self.exited_timer.get_or_insert_with(|| cx.io.timer_of(key, cx.io.now() + stop_timeout));
     }
 
     /// Reports the end of a program.
-    fn report_end(&mut self, io: &mut Context<'_>, exited: Exited, events: &mut Vec<BackendEvent>) {
+    fn report_end(&mut self, cx: &mut BackendContext<'_, '_>, exited: Exited) {
         let Exited { worker, text, report } = exited;
         let mut inner = Vec::new();
-        self.servers.mark_gone(io, worker, &mut inner);
+        self.servers.mark_gone(&mut cx.with_events(&mut inner), worker);
         let inner =
             inner.into_iter().filter(|report| !matches!(report, BackendEvent::Ended { .. }));
-        events.extend(inner.map(|report| with_exit_cause(report, &text)));
-        events.push(report);
+        cx.events.extend(inner.map(|report| with_exit_cause(report, &text)));
+        cx.events.push(report);
     }
 
     /// Removes and returns a program that has exited.
@@ -384,58 +332,56 @@ impl SpawnedHttp {
 
     /// Reports the end of programs whose connections are kept open by other processes. A program with a reply that
     /// waits for its client is still waited for.
-    fn report_all_ends(&mut self, io: &mut Context<'_>, events: &mut Vec<BackendEvent>) {
+    fn report_all_ends(&mut self, cx: &mut BackendContext<'_, '_>) {
         let (held, silent): (Vec<_>, Vec<_>) = std::mem::take(&mut self.exited)
             .into_iter()
-            .partition(|exited| self.servers.is_held(io, exited.worker));
+            .partition(|exited| self.servers.is_held(cx.io, exited.worker));
         self.exited = held;
-        silent.into_iter().for_each(|exited| self.report_end(io, exited, events));
+        silent.into_iter().for_each(|exited| self.report_end(cx, exited));
         if !self.exited.is_empty() {
             let key = WorkerTimer::Exited.key(self.pool_id);
-            self.exited_timer = Some(io.timer_of(key, io.now() + self.stop_timeout));
+            self.exited_timer = Some(cx.io.timer_of(key, cx.io.now() + self.stop_timeout));
         }
     }
 
     fn handle_server_events(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         inner: Vec<BackendEvent>,
-        system: &mut System,
-        events: &mut Vec<BackendEvent>,
     ) {
         let (mut died, mut late) = (false, false);
         for report in inner {
             match report {
                 BackendEvent::Started { .. } => {}
                 BackendEvent::Ended { worker, expected, reached: _ } => match self.exited(worker) {
-                    Some(exited) => self.report_end(io, exited, events),
-                    None => self.programs.drain(io, worker, expected, system),
+                    Some(exited) => self.report_end(cx, exited),
+                    None => self.programs.drain(cx, worker, expected),
                 },
                 BackendEvent::Answered { ref outcome, .. }
                     if outcome.end().cause == Cause::Died =>
                 {
                     let gone = self.exited.iter().find(|exited| exited.worker == worker);
                     if let Some(exited) = gone {
-                        events.push(with_exit_cause(report, &exited.text));
+                        cx.events.push(with_exit_cause(report, &exited.text));
                         continue;
                     }
                     died = true;
-                    self.delay(io, worker, report);
+                    self.delay(cx.io, worker, report);
                 }
-                BackendEvent::Released { .. } if died => self.delay(io, worker, report),
+                BackendEvent::Released { .. } if died => self.delay(cx.io, worker, report),
                 BackendEvent::Answered { ref outcome, .. } => {
                     late |= outcome.end().cause == Cause::Deadline;
-                    self.programs.check_memory(io, worker, system, events);
-                    events.push(report);
+                    self.programs.check_memory(cx, worker);
+                    cx.events.push(report);
                 }
-                report => events.push(report),
+                report => cx.events.push(report),
             }
         }
         if late {
             // A program that exceeds a timeout receives no more requests, and ends when the other requests in flight
             // are answered.
-            self.retire(io, worker, system, events);
+            self.retire(cx, worker);
         }
     }
 
@@ -459,26 +405,22 @@ impl SpawnedHttp {
     /// Handles an established connection of the readiness check.
     fn handle_connected(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         stream: StreamId,
-        system: &mut System,
-        events: &mut Vec<BackendEvent>,
     ) {
-        let owner = self.port_owner(io, worker, stream, system);
+        let owner = self.port_owner(cx.io, worker, stream, cx.system);
         let Some(readiness_check) = self
             .readiness_checks
             .iter_mut()
             .find(|readiness_check| readiness_check.worker == worker)
         else {
-            return io.close(stream);
+            return cx.io.close(stream);
         };
-        if readiness_check.handle_connected(io, stream, owner) == Step::Accepts {
-            self.end_readiness_check(io, worker);
-            self.with_server(io, worker, system, events, |servers, _, events| {
-                servers.start(worker, events);
-            });
-            self.programs.accepts(io, worker, events);
+        if readiness_check.handle_connected(cx.io, stream, owner) == Step::Accepts {
+            self.end_readiness_check(cx.io, worker);
+            self.with_server(cx, worker, |servers, cx| servers.start(worker, cx.events));
+            self.programs.accepts(cx, worker);
         }
     }
 
@@ -510,30 +452,28 @@ impl SpawnedHttp {
     /// Handles a timer.
     pub(crate) fn handle_timer(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         (timer, of): (TimerId, WorkerTimer),
-        system: &mut System,
-        events: &mut Vec<BackendEvent>,
     ) {
         match of {
             WorkerTimer::FullBacklog if self.backlog_timer == Some(timer) => {
-                io.cancel_timer(timer);
+                cx.io.cancel_timer(timer);
                 self.backlog_timer = None;
                 while let Some(worker) = self.servers.next_full_backlog() {
-                    self.with_server(io, worker, system, events, |servers, _, events| {
-                        servers.retry_full_backlog(worker, events);
+                    self.with_server(cx, worker, |servers, cx| {
+                        servers.retry_full_backlog(worker, cx.events);
                     });
                 }
             }
             WorkerTimer::Exited if self.exited_timer == Some(timer) => {
-                io.cancel_timer(timer);
+                cx.io.cancel_timer(timer);
                 self.exited_timer = None;
-                self.report_all_ends(io, events);
+                self.report_all_ends(cx);
             }
             WorkerTimer::Delayed if self.delayed_timer == Some(timer) => {
-                io.cancel_timer(timer);
+                cx.io.cancel_timer(timer);
                 self.delayed_timer = None;
-                events.extend(self.delayed.drain(..).map(|delayed| delayed.report));
+                cx.events.extend(self.delayed.drain(..).map(|delayed| delayed.report));
             }
             WorkerTimer::ReadinessCheck(worker) => {
                 let mut readiness_checks = self.readiness_checks.iter_mut();
@@ -541,13 +481,11 @@ impl SpawnedHttp {
                     readiness_check.worker == worker && readiness_check.is_timer(timer)
                 });
                 if let Some(readiness_check) = readiness_check {
-                    readiness_check.handle_timer(io);
+                    readiness_check.handle_timer(cx.io);
                 }
             }
             WorkerTimer::Program(worker) => {
-                self.with_programs(io, system, events, |programs, io, system, events| {
-                    programs.handle_timer(io, (timer, worker), system, events);
-                });
+                self.with_programs(cx, |programs, cx| programs.handle_timer(cx, (timer, worker)));
             }
             // The timer is stale.
             _ => {}

@@ -17,6 +17,7 @@ use exchange::mutant::{Mutant, active};
 use exchange::{ByWorker, Outcome, Phase, PoolId, Slice, Table, WorkerId};
 use wire::http1::Refusal;
 
+use crate::backend::BackendContext;
 use crate::connection_counts::ConnectionCounts;
 use flow::backend_event::BackendEvent;
 use flow::ids::ConnectionId;
@@ -124,15 +125,14 @@ impl Upstream {
     /// Sends a request on the idle connection used last, or on a new one.
     pub(crate) fn dispatch(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         request: Request,
         meta: RequestMeta,
-        events: &mut Vec<BackendEvent>,
     ) {
         self.budget.earn(self.config.retries);
         let Some(server) = self.find(worker).filter(|server| server.retired.is_none()) else {
-            return events.push(BackendEvent::Retry {
+            return cx.events.push(BackendEvent::Retry {
                 id: request.id,
                 payload: request.payload,
                 meta,
@@ -140,14 +140,14 @@ impl Upstream {
             });
         };
         server.in_flight += 1;
-        if !self.may_reuse(io.now(), worker) {
+        if !self.may_reuse(cx.io.now(), worker) {
             // Another shard may have detected unrequested bytes.
-            self.close_idle(io, worker);
+            self.close_idle(cx.io, worker);
         }
         let idle = self.find(worker).and_then(|server| server.idle.pop());
         let id = match idle {
             Some(id) => id,
-            None => self.connect(io, worker, events),
+            None => self.connect(cx, worker),
         };
         if self.of_request.len() <= request.id.index() {
             self.of_request.resize(request.id.index() + 1, id);
@@ -157,36 +157,31 @@ impl Upstream {
         let Some(connection) = self.connections.get_mut(id) else { return };
         if idle.is_some() {
             // Bytes that have already arrived would be taken for the reply.
-            io.expect_silence(connection.stream);
+            cx.io.expect_silence(connection.stream);
         }
-        connection.send(io, request, meta, &mut self.scratch, events);
+        connection.send(cx, request, meta, &mut self.scratch);
         // A new connection has the connect timeout first.
         if idle.is_some() {
-            io.deadline_in(connection.stream, STEP, deadline);
+            cx.io.deadline_in(connection.stream, STEP, deadline);
         }
         if let Some(total) = total {
-            io.deadline_in(connection.stream, TOTAL, total);
+            cx.io.deadline_in(connection.stream, TOTAL, total);
         }
     }
 
-    fn connect(
-        &mut self,
-        io: &mut Context<'_>,
-        worker: WorkerId,
-        events: &mut Vec<BackendEvent>,
-    ) -> ConnectionId {
+    fn connect(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) -> ConnectionId {
         if self.room.as_ref().is_some_and(|room| room.open(worker)) {
-            events.push(BackendEvent::Short { worker });
+            cx.events.push(BackendEvent::Short { worker });
         }
-        let stream = io.connect(&self.config.addresses[worker].0, self.config.limits);
-        io.deadline_in(stream, STEP, self.config.connect);
+        let stream = cx.io.connect(&self.config.addresses[worker].0, self.config.limits);
+        cx.io.deadline_in(stream, STEP, self.config.connect);
         if let Some(after) = self.config.keepalive {
-            io.keep_alive(stream, after);
+            cx.io.keep_alive(stream, after);
         }
         let id = ConnectionId(self.connections.insert(Connection::new(stream, worker)));
         let owner =
             StreamOwner::Worker { pool: self.pool_id, purpose: StreamPurpose::Connection(id) };
-        io.set_key(stream, owner.key());
+        cx.io.set_key(stream, owner.key());
         id
     }
 
@@ -194,44 +189,37 @@ impl Upstream {
     #[inline]
     pub(crate) fn handle_stream_event(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         id: ConnectionId,
         heard: StreamEvent<'_, '_>,
-        events: &mut Vec<BackendEvent>,
     ) {
         match heard {
-            StreamEvent::Data(data) => self.handle_data(io, id, data, events),
-            StreamEvent::Connected => self.handle_connected(io, id, events),
-            StreamEvent::Eof => self.handle_eof(io, id, events),
-            StreamEvent::Drained => self.handle_drained(id, events),
-            StreamEvent::Relayed(count, done) => self.handle_relayed(io, id, (count, done), events),
-            StreamEvent::Deadline(name) => self.handle_deadline(io, id, name, events),
-            StreamEvent::Closed(reason) => self.handle_closed(io, id, reason, events),
+            StreamEvent::Data(data) => self.handle_data(cx, id, data),
+            StreamEvent::Connected => self.handle_connected(cx, id),
+            StreamEvent::Eof => self.handle_eof(cx, id),
+            StreamEvent::Drained => self.handle_drained(id, cx.events),
+            StreamEvent::Relayed(count, done) => self.handle_relayed(cx, id, (count, done)),
+            StreamEvent::Deadline(name) => self.handle_deadline(cx, id, name),
+            StreamEvent::Closed(reason) => self.handle_closed(cx, id, reason),
         }
     }
 
-    fn handle_connected(
-        &mut self,
-        io: &mut Context<'_>,
-        id: ConnectionId,
-        events: &mut Vec<BackendEvent>,
-    ) {
+    fn handle_connected(&mut self, cx: &mut BackendContext<'_, '_>, id: ConnectionId) {
         if let Some(connection) = self.connection(id) {
-            connection.connected(events);
+            connection.connected(cx.events);
             let worker = connection.worker;
             if let Some(server) = self.find(worker) {
                 server.reached = true;
             }
-            self.restart_timeout(io, id);
+            self.restart_timeout(cx.io, id);
         }
     }
 
     fn handle_data(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         id: ConnectionId,
         data: &mut Data<'_>,
-        events: &mut Vec<BackendEvent>,
     ) {
         let between = self.config.between;
         let Some(connection) = self.connections.get_mut(id) else {
@@ -239,35 +227,35 @@ impl Upstream {
         };
         let on_statuses = self.config.retries.on.has_statuses() && self.budget.is_left();
         let again = on_statuses.then(|| RetryRules::of(&self.config));
-        match connection.receive(data, &self.config.reply, again, events) {
-            Step::More => io.deadline_in(connection.stream, STEP, between),
+        match connection.receive(data, &self.config.reply, again, cx.events) {
+            Step::More => cx.io.deadline_in(connection.stream, STEP, between),
             Step::Whole { last, keep } => {
                 let is_more = !data.bytes().is_empty();
                 if is_more {
                     let worker = connection.worker;
-                    events.push(BackendEvent::Broken { refusal: Refusal::Unasked });
-                    self.ban_reuse(io, worker, events);
+                    cx.events.push(BackendEvent::Broken { refusal: Refusal::Unasked });
+                    self.ban_reuse(cx, worker);
                 }
-                self.whole(io, id, last, keep && !is_more, events);
+                self.whole(cx, id, last, keep && !is_more);
             }
-            Step::ServerHalfClosed(request) => self.server_half_closed(io, id, request, events),
+            Step::ServerHalfClosed(request) => self.server_half_closed(cx, id, request),
             Step::Unrequested { is_closing_response } => {
                 let worker = connection.worker;
                 data.consume(data.bytes().len());
                 if !is_closing_response {
-                    events.push(BackendEvent::Broken { refusal: Refusal::Unasked });
-                    self.ban_reuse(io, worker, events);
+                    cx.events.push(BackendEvent::Broken { refusal: Refusal::Unasked });
+                    self.ban_reuse(cx, worker);
                 }
-                self.close(io, id);
+                self.close(cx.io, id);
             }
             Step::Rejected(status) => {
                 let whole = connection.discard(data, &self.config.reply);
                 data.consume(data.bytes().len());
-                self.retry_after(io, id, status, whole, events);
+                self.retry_after(cx, id, status, whole);
             }
             Step::Fault(fault) => {
                 data.consume(data.bytes().len());
-                self.lose(io, id, fault, events);
+                self.lose(cx, id, fault);
             }
         }
     }
@@ -275,28 +263,27 @@ impl Upstream {
     /// Completes a reply. The connection is kept unless its state is uncertain.
     fn whole(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         id: ConnectionId,
         last: Slice,
         keep: bool,
-        events: &mut Vec<BackendEvent>,
     ) {
         let Some(connection) = self.connection(id) else { return };
         let (stream, worker, address_changed) =
             (connection.stream, connection.worker, connection.address_changed);
         let Some(flight) = connection.flight.take() else { return };
         // The server would read the rest of the request, which follows the reply, as the next request.
-        let is_early = flight.meta.more || io.queued(stream) > 0;
+        let is_early = flight.meta.more || cx.io.queued(stream) > 0;
         if is_early && !flight.is_tunnel() {
-            events.push(BackendEvent::Broken { refusal: Refusal::Early });
+            cx.events.push(BackendEvent::Broken { refusal: Refusal::Early });
         }
         let keep = keep && !is_early || active(Mutant::KeptLink);
-        events.push(BackendEvent::Answered { id: flight.id, outcome: Outcome::Reply(last) });
+        cx.events.push(BackendEvent::Answered { id: flight.id, outcome: Outcome::Reply(last) });
         if flight.held {
-            io.resume(stream);
+            cx.io.resume(stream);
         }
-        self.keep_or_close(io, id, keep && !address_changed);
-        self.release(worker, true, events);
+        self.keep_or_close(cx.io, id, keep && !address_changed);
+        self.release(worker, true, cx.events);
     }
 
     /// Keeps a connection without a request as idle, or closes it.
@@ -348,24 +335,18 @@ impl Upstream {
     }
 
     /// Closes a connection after a fault. Its request is retried or ends.
-    fn lose(
-        &mut self,
-        io: &mut Context<'_>,
-        id: ConnectionId,
-        fault: Fault,
-        events: &mut Vec<BackendEvent>,
-    ) {
+    fn lose(&mut self, cx: &mut BackendContext<'_, '_>, id: ConnectionId, fault: Fault) {
         let Some(connection) = self.connection(id) else { return };
         let (worker, address_changed) = (connection.worker, connection.address_changed);
-        let (reached, is_cut) = (connection.reached(io), connection.owes_body());
+        let (reached, is_cut) = (connection.reached(cx.io), connection.owes_body());
         if connection.ends_by_reset() {
-            io.reset(connection.stream);
+            cx.io.reset(connection.stream);
         }
         let flight = connection.flight.take();
-        self.close(io, id);
+        self.close(cx.io, id);
         let address = self.address(worker);
         if self.config.is_spawned_http && fault == Fault::Connect(ErrorKind::WouldBlock) {
-            return self.backlog_full(worker, flight, events);
+            return self.backlog_full(worker, flight, cx.events);
         }
         // A failure at an old address does not count against the server.
         if !address_changed
@@ -376,9 +357,9 @@ impl Upstream {
             }
             let is_looked_at = self.config.checked || self.config.is_member_shard;
             if is_looked_at && fault != Fault::Taken {
-                events.push(BackendEvent::Unreached { worker });
+                cx.events.push(BackendEvent::Unreached { worker });
             } else {
-                self.retire(io, worker, events);
+                self.retire(cx, worker);
             }
         }
         let refusal = match fault {
@@ -386,7 +367,7 @@ impl Upstream {
             Fault::Ended => is_cut.then_some(Refusal::Truncated),
             _ => None,
         };
-        events.extend(refusal.map(|refusal| BackendEvent::Broken { refusal }));
+        cx.events.extend(refusal.map(|refusal| BackendEvent::Broken { refusal }));
         let Some(flight) = flight else { return };
         // A request that must not be retried does not use the retry budget.
         let declared = RetryRules::of(&self.config);
@@ -420,7 +401,7 @@ impl Upstream {
             let says_nothing = matches!(fault, Fault::Ended | Fault::Moved | Fault::NoDescriptor);
             let failed = reached == Reached::Server || !says_nothing;
             let failed = failed.then(|| (worker, fault.cause()));
-            events.push(BackendEvent::Retry {
+            cx.events.push(BackendEvent::Retry {
                 id: flight.id,
                 payload: flight.payload,
                 meta,
@@ -434,9 +415,9 @@ impl Upstream {
                 text.push_str("; not retried: the budget of `retries` is used up");
             }
             let outcome = Outcome::ended(fault.cause(), phase, &text);
-            events.push(BackendEvent::Answered { id: flight.id, outcome });
+            cx.events.push(BackendEvent::Answered { id: flight.id, outcome });
         }
-        self.release(worker, false, events);
+        self.release(worker, false, cx.events);
     }
 
     fn address(&mut self, worker: WorkerId) -> String {
@@ -445,62 +426,46 @@ impl Upstream {
     }
 
     /// Retires a server. It gets no further requests until its pool starts it again.
-    pub(crate) fn retire(
-        &mut self,
-        io: &mut Context<'_>,
-        worker: WorkerId,
-        events: &mut Vec<BackendEvent>,
-    ) {
+    pub(crate) fn retire(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
         let Some(server) = self.find(worker) else { return };
         if server.retired.is_some() {
             return;
         }
         server.retired = Some(false);
         let idle = std::mem::take(&mut server.idle);
-        events.push(BackendEvent::Retired { worker });
+        cx.events.push(BackendEvent::Retired { worker });
         for id in idle {
-            self.close(io, id);
+            self.close(cx.io, id);
         }
     }
 
     /// Handles that the server has shut down its sending direction.
-    fn handle_eof(
-        &mut self,
-        io: &mut Context<'_>,
-        id: ConnectionId,
-        events: &mut Vec<BackendEvent>,
-    ) {
+    fn handle_eof(&mut self, cx: &mut BackendContext<'_, '_>, id: ConnectionId) {
         let Some(connection) = self.connection(id) else { return };
         match connection.ended() {
-            Step::Whole { last, .. } => self.whole(io, id, last, false, events),
-            Step::ServerHalfClosed(request) => self.server_half_closed(io, id, request, events),
+            Step::Whole { last, .. } => self.whole(cx, id, last, false),
+            Step::ServerHalfClosed(request) => self.server_half_closed(cx, id, request),
             Step::Fault(_) if active(Mutant::ShortBody) => {
-                self.whole(io, id, Slice::default(), false, events);
+                self.whole(cx, id, Slice::default(), false);
             }
-            Step::Fault(fault) => self.lose(io, id, fault, events),
-            Step::More | Step::Unrequested { .. } | Step::Rejected(_) => self.close(io, id),
+            Step::Fault(fault) => self.lose(cx, id, fault),
+            Step::More | Step::Unrequested { .. } | Step::Rejected(_) => self.close(cx.io, id),
         }
     }
 
-    fn handle_closed(
-        &mut self,
-        io: &mut Context<'_>,
-        id: ConnectionId,
-        reason: Reason,
-        events: &mut Vec<BackendEvent>,
-    ) {
+    fn handle_closed(&mut self, cx: &mut BackendContext<'_, '_>, id: ConnectionId, reason: Reason) {
         let Some(connection) = self.connection(id) else { return };
         if connection.flight.is_none() {
-            return self.close(io, id);
+            return self.close(cx.io, id);
         }
         // The server has sent everything and accepts no more bytes of the client.
         if connection.has_server_half_closed() {
-            return self.whole(io, id, Slice::default(), false, events);
+            return self.whole(cx, id, Slice::default(), false);
         }
         if reason == Reason::NotSilent {
             let worker = connection.worker;
-            events.push(BackendEvent::Broken { refusal: Refusal::Unasked });
-            self.ban_reuse(io, worker, events);
+            cx.events.push(BackendEvent::Broken { refusal: Refusal::Unasked });
+            self.ban_reuse(cx, worker);
         }
         let fault = match reason {
             Reason::ConnectFailed(error) => match error.kind() {
@@ -509,21 +474,20 @@ impl Upstream {
             },
             _ => Fault::Ended,
         };
-        self.lose(io, id, fault, events);
+        self.lose(cx, id, fault);
     }
 
     /// Handles that bytes of a reply were forwarded directly to the client's stream.
     fn handle_relayed(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         id: ConnectionId,
         (count, done): (u64, bool),
-        events: &mut Vec<BackendEvent>,
     ) {
         let between = self.config.between;
         if let Some(connection) = self.connection(id) {
-            connection.relayed(count, done, events);
-            io.deadline_in(connection.stream, STEP, between);
+            connection.relayed(count, done, cx.events);
+            cx.io.deadline_in(connection.stream, STEP, between);
         }
     }
 
@@ -537,18 +501,13 @@ impl Upstream {
     }
 
     /// Stops an idle server.
-    pub(crate) fn stop(
-        &mut self,
-        io: &mut Context<'_>,
-        worker: WorkerId,
-        events: &mut Vec<BackendEvent>,
-    ) {
+    pub(crate) fn stop(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
         let Some(server) = self.find(worker) else { return };
         server.retired = Some(true);
         for id in std::mem::take(&mut server.idle) {
-            self.close(io, id);
+            self.close(cx.io, id);
         }
-        self.try_end(worker, true, events);
+        self.try_end(worker, true, cx.events);
     }
 
     /// Returns the display form of the address of a worker.

@@ -28,7 +28,7 @@ impl Backend for Handlers {
     }
 
     fn start(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
-        self.start(worker, cx.system, cx.events);
+        self.start(worker, cx);
     }
 
     fn stop(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
@@ -43,7 +43,7 @@ impl Backend for Handlers {
         meta: RequestMeta,
         more_follow: bool,
     ) {
-        self.dispatch(cx.io, worker, (request, meta, more_follow), cx.system, cx.events);
+        self.dispatch(cx, worker, (request, meta, more_follow));
     }
 
     fn control(
@@ -68,7 +68,7 @@ impl Backend for Handlers {
         worker: WorkerId,
         report: HandlerReport,
     ) {
-        self.handle_report(cx.io, worker, report, cx.events);
+        self.handle_report(cx, worker, report);
     }
 
     fn interrupt(&self) {

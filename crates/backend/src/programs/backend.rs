@@ -29,15 +29,15 @@ impl Backend for Programs {
     }
 
     fn start(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
-        self.start(cx.io, worker, LaunchOptions::default(), cx.system, cx.events);
+        self.start(cx, worker, LaunchOptions::default());
     }
 
     fn stop(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
-        self.stop(cx.io, worker, cx.system, cx.events);
+        self.stop(cx, worker);
     }
 
     fn retire(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
-        self.retire(cx.io, worker, cx.events);
+        self.retire(cx, worker);
     }
 
     fn dispatch(
@@ -48,7 +48,7 @@ impl Backend for Programs {
         meta: RequestMeta,
         _more_follow: bool,
     ) {
-        self.dispatch(cx.io, worker, (request, meta), cx.system, cx.events);
+        self.dispatch(cx, worker, (request, meta));
     }
 
     fn control(
@@ -58,7 +58,7 @@ impl Backend for Programs {
         id: RequestId,
         control: RequestControl,
     ) {
-        self.control(cx.io, worker, id, control, cx.events);
+        self.control(cx, worker, id, control);
     }
 
     fn on_stream(
@@ -68,13 +68,13 @@ impl Backend for Programs {
         event: StreamEvent<'_, '_>,
     ) {
         if let StreamPurpose::Pipe(worker, pipe) = purpose {
-            self.handle_stream_event(cx.io, (worker, pipe), event, cx.system, cx.events);
+            self.handle_stream_event(cx, (worker, pipe), event);
         }
     }
 
     fn on_timer(&mut self, cx: &mut BackendContext<'_, '_>, (timer, of): (TimerId, WorkerTimer)) {
         if let WorkerTimer::Program(worker) = of {
-            self.handle_timer(cx.io, (timer, worker), cx.system, cx.events);
+            self.handle_timer(cx, (timer, worker));
         }
     }
 
@@ -84,7 +84,7 @@ impl Backend for Programs {
         worker: WorkerId,
         report: spawn::Report,
     ) {
-        self.handle_report(cx.io, worker, report, cx.system, cx.events);
+        self.handle_report(cx, worker, report);
     }
 
     fn set_heard(&mut self, worker: WorkerId, heard: bool) {

@@ -1,6 +1,6 @@
 //! How programs end: their input is closed, they receive SIGTERM, they are killed, or they exit by themselves.
 
-use event::{Context, TimerId};
+use event::TimerId;
 use exchange::Proof;
 use exchange::WorkerId;
 use spawn::Exit;
@@ -9,17 +9,15 @@ use super::deadlines::STOP_TIMEOUT_MIN;
 use super::pipes::ProgramPipes;
 use super::program::Phase;
 use super::{Fault, Programs};
-use crate::system::System;
+use crate::backend::BackendContext;
 use flow::backend_event::BackendEvent;
 
 impl Programs {
     /// Handles the timer of a program: a stop timeout has passed.
     pub(crate) fn handle_timer(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         (timer, worker): (TimerId, WorkerId),
-        system: &mut System,
-        events: &mut Vec<BackendEvent>,
     ) {
         let stop_timeout = self.config.stop_timeout;
         let found = self.find(worker).filter(|program| program.timer == Some(timer));
@@ -27,19 +25,19 @@ impl Programs {
         match program.phase {
             Phase::Ending => {
                 program.phase = Phase::Terminating;
-                system.spawner.stop(program.token, spawn::Stop::Term);
+                cx.system.spawner.stop(program.token, spawn::Stop::Term);
             }
             Phase::Terminating => {
                 tracing::warn!(worker = program.name, "does not end on SIGTERM, and is killed");
                 program.phase = Phase::Killed;
-                system.spawner.stop(program.token, spawn::Stop::Kill);
+                cx.system.spawner.stop(program.token, spawn::Stop::Kill);
             }
             Phase::Starting => {
                 tracing::warn!(worker = program.name, "was not ready in time, and is killed");
-                program.kill(io, system, Fault::Ended, events);
+                program.kill(cx, Fault::Ended);
             }
             Phase::Silent => {
-                program.fail_requests(io, Fault::Ended, events);
+                program.fail_requests(cx, Fault::Ended);
                 program.phase = Phase::Ending;
             }
             // The remaining output is read as soon as the client reads.
@@ -47,45 +45,37 @@ impl Programs {
             Phase::Killed | Phase::Serving | Phase::Empty => {
                 // The program has exited or will exit. Other processes that hold its pipes open are not waited for.
                 if let Some(pipes) = program.pipes.as_mut() {
-                    pipes.close(io);
+                    pipes.close(cx.io);
                 }
-                program.stderr.abandon(io);
-                program.prints.abandon(io);
-                program.fail_requests(io, Fault::Ended, events);
+                program.stderr.abandon(cx.io);
+                program.prints.abandon(cx.io);
+                program.fail_requests(cx, Fault::Ended);
             }
         }
-        io.set_timer(timer, io.now() + stop_timeout.max(STOP_TIMEOUT_MIN));
-        self.try_finish(io, worker, system, events);
+        cx.io.set_timer(timer, cx.io.now() + stop_timeout.max(STOP_TIMEOUT_MIN));
+        self.try_finish(cx, worker);
     }
 
     /// Handles the supervisor's report that the program exited.
     pub(super) fn handle_exited(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         exit: Exit,
-        system: &mut System,
-        events: &mut Vec<BackendEvent>,
     ) {
         let stop_timeout = self.config.stop_timeout;
         let Some(program) = self.find(worker) else { return };
         if program.phase == Phase::Serving && !program.is_slot {
-            events.push(BackendEvent::Retired { worker });
+            cx.events.push(BackendEvent::Retired { worker });
         }
         program.exit = Some(exit);
         program.phase = Phase::Killed;
-        program.arm(io, stop_timeout);
-        self.try_finish(io, worker, system, events);
+        program.arm(cx.io, stop_timeout);
+        self.try_finish(cx, worker);
     }
 
     /// Removes a program that has exited and whose output is read completely.
-    pub(super) fn try_finish(
-        &mut self,
-        io: &mut Context<'_>,
-        worker: WorkerId,
-        system: &mut System,
-        events: &mut Vec<BackendEvent>,
-    ) {
+    pub(super) fn try_finish(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
         let (is_own, says_ready) =
             (self.config.is_own, self.config.says_ready || self.config.needs_handshake);
         let Some(program) = self.find(worker) else { return };
@@ -98,7 +88,7 @@ impl Programs {
         let well = program.has_exited_well();
         if let Some(pipes) = program.pipes.as_mut().filter(|_| well) {
             let before = pipes.answers;
-            pipes.conclude(events);
+            pipes.conclude(cx.events);
             program.served += pipes.answers - before;
         }
         if !(program.is_expected() || program.is_slot && well) {
@@ -116,57 +106,52 @@ impl Programs {
         if well && program.pipes.as_ref().is_some_and(ProgramPipes::is_own_raw) {
             // This event precedes the outcomes of the requests: on a connection of raw bytes no error replies are sent
             // for them.
-            events.push(BackendEvent::Finished { worker });
+            cx.events.push(BackendEvent::Finished { worker });
         }
-        program.fail_requests(io, Fault::Ended, events);
+        program.fail_requests(cx, Fault::Ended);
         let exit_report = program.exit_report();
         if let Some(pipes) = program.pipes.as_mut() {
-            pipes.close(io);
+            pipes.close(cx.io);
         }
         if let Some(timer) = program.timer.take() {
-            io.cancel_timer(timer);
+            cx.io.cancel_timer(timer);
         }
-        system.tokens.remove(&program.token);
-        program.give_back(events);
+        cx.system.tokens.remove(&program.token);
+        program.give_back(cx.events);
         if program.is_slot && !program.expected {
             program.empty();
-            return events.push(BackendEvent::Released { worker });
+            return cx.events.push(BackendEvent::Released { worker });
         }
         // A program that sends no ready message may have failed before it read anything.
         let has_started = says_ready || program.killed_for.is_some() || is_own && well;
         if let (Some(client), Some(pipes)) = (program.asker, &program.pipes)
             && pipes.has_received_request(has_started)
         {
-            events.push(BackendEvent::Proven { worker, proof: Proof::Given { client } });
+            cx.events.push(BackendEvent::Proven { worker, proof: Proof::Given { client } });
         }
         let expected = program.is_expected();
-        let trouble = (!expected).then(|| program.trouble(io.now()));
-        events.extend(trouble.map(|trouble| BackendEvent::Trouble { trouble: Box::new(trouble) }));
-        events.push(BackendEvent::Ended { worker, expected, reached: true });
+        let trouble = (!expected).then(|| program.trouble(cx.io.now()));
+        cx.events
+            .extend(trouble.map(|trouble| BackendEvent::Trouble { trouble: Box::new(trouble) }));
+        cx.events.push(BackendEvent::Ended { worker, expected, reached: true });
         self.exit_report = exit_report;
         *self.live.at(worker) = None;
     }
 
     /// Ends a program without requests in flight.
-    pub(crate) fn stop(
-        &mut self,
-        io: &mut Context<'_>,
-        worker: WorkerId,
-        system: &mut System,
-        events: &mut Vec<BackendEvent>,
-    ) {
+    pub(crate) fn stop(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
         let stop_timeout = self.config.stop_timeout;
         let Some(program) = self.find(worker) else { return };
         program.expected = true;
         if program.phase == Phase::Empty {
             *self.live.at(worker) = None;
-            events.push(BackendEvent::Ended { worker, expected: true, reached: true });
+            cx.events.push(BackendEvent::Ended { worker, expected: true, reached: true });
         } else if program.phase == Phase::Starting {
             // The start order is on its way to the supervisor; this order follows it.
-            system.spawner.stop(program.token, spawn::Stop::Kill);
+            cx.system.spawner.stop(program.token, spawn::Stop::Kill);
             program.phase = Phase::Killed;
         } else {
-            program.end(io, stop_timeout);
+            program.end(cx.io, stop_timeout);
         }
     }
 
@@ -174,34 +159,28 @@ impl Programs {
     /// it, and no fault of the program is the reason.
     pub(crate) fn drain(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         expected: bool,
-        system: &mut System,
     ) {
         let stop_timeout = self.config.stop_timeout;
         let serving = self.find(worker).filter(|program| program.phase == Phase::Serving);
         if let Some(program) = serving {
             program.expected = expected;
             program.phase = Phase::Terminating;
-            system.spawner.stop(program.token, spawn::Stop::Term);
-            program.arm(io, stop_timeout);
+            cx.system.spawner.stop(program.token, spawn::Stop::Term);
+            program.arm(cx.io, stop_timeout);
         }
     }
 
     /// Ends a program without requests in flight that must not serve another client. It is replaced.
-    pub(crate) fn retire(
-        &mut self,
-        io: &mut Context<'_>,
-        worker: WorkerId,
-        events: &mut Vec<BackendEvent>,
-    ) {
+    pub(crate) fn retire(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
         let stop_timeout = self.config.stop_timeout;
         let serving = self.find(worker).filter(|program| program.phase == Phase::Serving);
         if let Some(program) = serving {
             program.expected = true;
-            events.push(BackendEvent::Retired { worker });
-            program.end(io, stop_timeout);
+            cx.events.push(BackendEvent::Retired { worker });
+            program.end(cx.io, stop_timeout);
         }
     }
 }

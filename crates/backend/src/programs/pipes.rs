@@ -22,6 +22,7 @@ use wire::{Decoder, Framing, OversizePolicy, Unframable, envelope};
 
 use super::config::{ProgramConfig, ProgramTimeouts, ReplyStreamConfig};
 use super::deadlines::{ANSWER, FIRST, SLOW, STALL, answer_by};
+use crate::backend::BackendContext;
 use flow::backend_event::BackendEvent;
 use flow::payload::Request;
 use flow::request_meta::RequestMeta;
@@ -247,11 +248,10 @@ impl ProgramPipes {
 
     pub(super) fn send(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         (request, meta): (Request, RequestMeta),
         deadline: Duration,
-        events: &mut Vec<BackendEvent>,
     ) {
         let Request { id, peer, payload, .. } = request;
         let (body, original) = Original::of(payload, peer);
@@ -262,8 +262,8 @@ impl ProgramPipes {
             && let Err(text) = finder.check(&body)
         {
             let outcome = Outcome::ended(Cause::Record, Phase::Work, text);
-            events.push(BackendEvent::Answered { id, outcome });
-            return events.push(BackendEvent::Released { worker });
+            cx.events.push(BackendEvent::Answered { id, outcome });
+            return cx.events.push(BackendEvent::Released { worker });
         }
         let mut rewritten = std::mem::take(&mut self.scratch);
         rewritten.clear();
@@ -292,11 +292,11 @@ impl ProgramPipes {
             Outgoing::Unshared => Some(Outcome::ended(Cause::NoMethod, Phase::Work, UNSHARED)),
             Outgoing::Dropped => None,
             Outgoing::Stray => {
-                events.push(BackendEvent::Stray);
+                cx.events.push(BackendEvent::Stray);
                 None
             }
             Outgoing::Answered => Some(Outcome::Reply(Slice::from(frame))),
-            Outgoing::Request | Outgoing::Notification => match self.write(io, frame) {
+            Outgoing::Request | Outgoing::Notification => match self.write(cx.io, frame) {
                 Err(unframable) => {
                     if let Some(tags) = &mut self.tags {
                         tags.forget(id);
@@ -305,29 +305,23 @@ impl ProgramPipes {
                 }
                 Ok(range) if outgoing == Outgoing::Notification => {
                     self.first_request_at.get_or_insert(range.start);
-                    self.notify(
-                        io,
-                        worker,
-                        (id, (body, original), meta, range.start),
-                        deadline,
-                        events,
-                    );
+                    self.notify(cx, worker, (id, (body, original), meta, range.start), deadline);
                     self.scratch = rewritten;
                     return;
                 }
                 Ok(range) => {
                     self.first_request_at.get_or_insert(range.start);
-                    self.add_in_flight(io, id, ((body, original), meta, named), range, deadline);
+                    self.add_in_flight(cx.io, id, ((body, original), meta, named), range, deadline);
                     self.scratch = rewritten;
                     return;
                 }
             },
         };
-        events.push(match ended {
+        cx.events.push(match ended {
             Some(outcome) => BackendEvent::Answered { id, outcome },
             None => BackendEvent::Unanswered { id },
         });
-        events.push(BackendEvent::Released { worker });
+        cx.events.push(BackendEvent::Released { worker });
         self.scratch = rewritten;
     }
 
@@ -469,16 +463,15 @@ impl ProgramPipes {
     /// connection, may use the program again.
     pub(super) fn handle_silent(
         &mut self,
-        io: &Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
-        events: &mut Vec<BackendEvent>,
     ) -> Check {
-        let now = io.settled();
+        let now = cx.io.settled();
         if let Some(reset) = &mut self.reset {
             if !reset.handle_time(now) {
                 return Check::Waits;
             }
-            events.push(BackendEvent::Released { worker });
+            cx.events.push(BackendEvent::Released { worker });
             return Check::Passed;
         }
         let Some(alignment) = &mut self.alignment else { return Check::Waits };
@@ -490,7 +483,7 @@ impl ProgramPipes {
         if !alignment.handle_time(now) {
             return Check::Waits;
         }
-        events.push(BackendEvent::Open { worker });
+        cx.events.push(BackendEvent::Open { worker });
         Check::Passed
     }
 

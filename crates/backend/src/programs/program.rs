@@ -14,7 +14,7 @@ use super::fault::{ExitReport, Fault};
 use super::pipes::ProgramPipes;
 use super::stderr::Stderr;
 use super::trouble;
-use crate::system::System;
+use crate::backend::BackendContext;
 use flow::backend_event::{BackendEvent, Trouble};
 use flow::payload::Request;
 use flow::request_meta::RequestMeta;
@@ -79,9 +79,9 @@ pub(super) struct Program {
 
 impl Program {
     /// Starts to accept requests.
-    pub(super) fn serve(&mut self, io: &mut Context<'_>, events: &mut Vec<BackendEvent>) {
-        self.finish_start(io);
-        events.push(BackendEvent::Started { worker: self.worker });
+    pub(super) fn serve(&mut self, cx: &mut BackendContext<'_, '_>) {
+        self.finish_start(cx.io);
+        cx.events.push(BackendEvent::Started { worker: self.worker });
     }
 
     /// Reads the output of a program that serves HTTP. The program is ready when it accepts connections. Its standard
@@ -141,18 +141,13 @@ impl Program {
         self.arm(io, stop_timeout);
     }
 
-    pub(super) fn check_memory(
-        &mut self,
-        now: Instant,
-        system: &System,
-        events: &mut Vec<BackendEvent>,
-    ) {
+    pub(super) fn check_memory(&mut self, now: Instant, cx: &mut BackendContext<'_, '_>) {
         if self.memory_checked_at.is_some_and(|at| now.duration_since(at) < MEMORY_INTERVAL) {
             return;
         }
         self.memory_checked_at = Some(now);
-        if let Some(bytes) = self.pid.and_then(|pid| system.spawner.resident(pid)) {
-            events.push(BackendEvent::Memory { worker: self.worker, bytes });
+        if let Some(bytes) = self.pid.and_then(|pid| cx.system.spawner.resident(pid)) {
+            cx.events.push(BackendEvent::Memory { worker: self.worker, bytes });
         }
     }
 
@@ -168,37 +163,26 @@ impl Program {
     }
 
     /// Kills the program. Its requests end, and it gets no other request.
-    pub(super) fn kill(
-        &mut self,
-        io: &mut Context<'_>,
-        system: &mut System,
-        fault: Fault,
-        events: &mut Vec<BackendEvent>,
-    ) {
+    pub(super) fn kill(&mut self, cx: &mut BackendContext<'_, '_>, fault: Fault) {
         if self.phase == Phase::Serving && !self.is_slot {
-            events.push(BackendEvent::Retired { worker: self.worker });
+            cx.events.push(BackendEvent::Retired { worker: self.worker });
         }
         self.killed_for.get_or_insert(fault);
-        self.fail_requests(io, fault, events);
+        self.fail_requests(cx, fault);
         if let Some(pipes) = self.pipes.as_mut() {
-            pipes.close(io);
+            pipes.close(cx.io);
         }
         self.phase = Phase::Killed;
-        system.spawner.stop(self.token, spawn::Stop::Kill);
+        cx.system.spawner.stop(self.token, spawn::Stop::Kill);
     }
 
-    pub(super) fn fail_requests(
-        &mut self,
-        io: &mut Context<'_>,
-        fault: Fault,
-        events: &mut Vec<BackendEvent>,
-    ) {
+    pub(super) fn fail_requests(&mut self, cx: &mut BackendContext<'_, '_>, fault: Fault) {
         if self.pipes.as_ref().is_none_or(ProgramPipes::is_idle) {
             return;
         }
         let exit_report = self.exit_report();
         if let Some(pipes) = self.pipes.as_mut() {
-            pipes.fail(io, fault, &self.name, &exit_report, events);
+            pipes.fail(cx, fault, &self.name, &exit_report);
         }
     }
 

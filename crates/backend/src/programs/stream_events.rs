@@ -1,34 +1,31 @@
 //! Events of the streams and processes of programs.
 
-use event::Context;
 use exchange::WorkerId;
 use spawn::Report;
 
 use super::pipes::{ProgramOutput, ProgramPipes, Suspects};
 use super::{Fault, Pipe, Programs};
-use crate::system::System;
+use crate::backend::BackendContext;
 use flow::backend_event::BackendEvent;
 use flow::stream_event::StreamEvent;
 
 impl Programs {
     pub(crate) fn handle_stream_event(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         (worker, pipe): (WorkerId, Pipe),
         heard: StreamEvent<'_, '_>,
-        system: &mut System,
-        events: &mut Vec<BackendEvent>,
     ) {
         match heard {
-            StreamEvent::Data(data) => self.handle_data(io, worker, pipe, data, system, events),
+            StreamEvent::Data(data) => self.handle_data(cx, worker, pipe, data),
             StreamEvent::Deadline(name) => {
-                self.handle_deadline(io, worker, pipe, name, system, events);
+                self.handle_deadline(cx, worker, pipe, name);
             }
-            StreamEvent::Closed(_) => self.handle_closed(io, worker, pipe, system, events),
+            StreamEvent::Closed(_) => self.handle_closed(cx, worker, pipe),
             StreamEvent::Drained => {
                 let deadline = self.config.deadline;
                 if let Some(pipes) = self.find(worker).and_then(|program| program.pipes.as_mut()) {
-                    pipes.handle_drained(io, worker, deadline, events);
+                    pipes.handle_drained(cx, worker, deadline);
                 }
             }
             // The end of a pipe is reported as its closing.
@@ -57,11 +54,9 @@ impl Programs {
     /// Kills a program whose output is not valid.
     pub(super) fn kill_for_output(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         said: &ProgramOutput,
-        system: &mut System,
-        events: &mut Vec<BackendEvent>,
     ) {
         let Some(program) = self.find(worker) else { return };
         let name = program.name.clone();
@@ -73,7 +68,7 @@ impl Programs {
                     _ => "",
                 };
                 tracing::warn!(worker = name, "spoke though nothing was asked: {frame}{hint}");
-                events.push(BackendEvent::Discarded);
+                cx.events.push(BackendEvent::Discarded);
                 Fault::Ended
             }
             ProgramOutput::Broken(text) => {
@@ -100,9 +95,9 @@ impl Programs {
         let is_unasked = matches!(said, ProgramOutput::Unsolicited(_));
         let pipes = program.pipes.as_mut().filter(|_| is_unasked);
         let suspects = pipes.and_then(ProgramPipes::take_suspects);
-        program.kill(io, system, fault, events);
+        program.kill(cx, fault);
         if is_reset {
-            events.push(BackendEvent::SpokeAfterReset);
+            cx.events.push(BackendEvent::SpokeAfterReset);
             if !std::mem::replace(&mut self.known.is_strict, true) {
                 tracing::warn!(
                     worker = name,
@@ -115,7 +110,7 @@ impl Programs {
         if let Some(suspects) = suspects {
             suspects.report(&name, !self.known.is_strict);
             let Suspects { count, requests } = suspects;
-            events.push(BackendEvent::Suspect { count, requests });
+            cx.events.push(BackendEvent::Suspect { count, requests });
             self.known.is_strict = true;
             self.apply_alignment();
         }
@@ -124,21 +119,19 @@ impl Programs {
     /// Handles a report of the supervisor about the process of a worker.
     pub(crate) fn handle_report(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         report: Report,
-        system: &mut System,
-        events: &mut Vec<BackendEvent>,
     ) {
         match report {
             Report::Started { pid, pipes, .. } => {
-                self.handle_started(io, worker, pid, pipes, events);
+                self.handle_started(cx, worker, pid, pipes);
             }
             Report::StartFailed { token, error } => {
-                system.tokens.remove(&token);
-                self.handle_start_failed(worker, &error, events);
+                cx.system.tokens.remove(&token);
+                self.handle_start_failed(worker, &error, cx.events);
             }
-            Report::Exited { exit, .. } => self.handle_exited(io, worker, exit, system, events),
+            Report::Exited { exit, .. } => self.handle_exited(cx, worker, exit),
             // These reports do not concern a single process.
             Report::SupervisorLost | Report::SupervisorReplaced => {}
         }

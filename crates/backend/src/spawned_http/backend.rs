@@ -29,15 +29,15 @@ impl Backend for SpawnedHttp {
     }
 
     fn start(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
-        self.start(cx.io, worker, cx.system, cx.events);
+        self.start(cx, worker);
     }
 
     fn stop(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
-        self.stop(cx.io, worker, cx.system, cx.events);
+        self.stop(cx, worker);
     }
 
     fn retire(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
-        self.retire(cx.io, worker, cx.system, cx.events);
+        self.retire(cx, worker);
     }
 
     fn dispatch(
@@ -48,7 +48,7 @@ impl Backend for SpawnedHttp {
         meta: RequestMeta,
         _more_follow: bool,
     ) {
-        self.dispatch(cx.io, worker, request, meta, cx.events);
+        self.dispatch(cx, worker, request, meta);
     }
 
     fn control(
@@ -58,7 +58,7 @@ impl Backend for SpawnedHttp {
         id: RequestId,
         control: RequestControl,
     ) {
-        self.control(cx.io, worker, id, control, cx.system, cx.events);
+        self.control(cx, worker, id, control);
     }
 
     fn on_stream(
@@ -67,11 +67,11 @@ impl Backend for SpawnedHttp {
         of: (StreamId, StreamPurpose),
         event: StreamEvent<'_, '_>,
     ) {
-        self.handle_stream_event(cx.io, of, event, cx.system, cx.events);
+        self.handle_stream_event(cx, of, event);
     }
 
     fn on_timer(&mut self, cx: &mut BackendContext<'_, '_>, timer: (TimerId, WorkerTimer)) {
-        self.handle_timer(cx.io, timer, cx.system, cx.events);
+        self.handle_timer(cx, timer);
     }
 
     fn on_process(
@@ -80,7 +80,7 @@ impl Backend for SpawnedHttp {
         worker: WorkerId,
         report: spawn::Report,
     ) {
-        self.handle_report(cx.io, worker, report, cx.system, cx.events);
+        self.handle_report(cx, worker, report);
     }
 
     fn accepts(

@@ -33,11 +33,11 @@ impl Backend for Upstream {
     }
 
     fn stop(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
-        self.stop(cx.io, worker, cx.events);
+        self.stop(cx, worker);
     }
 
     fn retire(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
-        self.stop_using(cx.io, worker, cx.events);
+        self.stop_using(cx, worker);
     }
 
     fn dispatch(
@@ -48,7 +48,7 @@ impl Backend for Upstream {
         meta: RequestMeta,
         _more_follow: bool,
     ) {
-        self.dispatch(cx.io, worker, request, meta, cx.events);
+        self.dispatch(cx, worker, request, meta);
     }
 
     fn control(
@@ -58,7 +58,7 @@ impl Backend for Upstream {
         id: RequestId,
         control: RequestControl,
     ) {
-        self.control(cx.io, worker, id, control, cx.events);
+        self.control(cx, worker, id, control);
     }
 
     /// Servers have no timers: their timeouts are deadlines of connections.
@@ -69,12 +69,12 @@ impl Backend for Upstream {
         event: StreamEvent<'_, '_>,
     ) {
         if let StreamPurpose::Connection(connection) = purpose {
-            self.handle_stream_event(cx.io, connection, event, cx.events);
+            self.handle_stream_event(cx, connection, event);
         }
     }
 
     fn on_moved(&mut self, cx: &mut BackendContext<'_, '_>, name: &str, to: SocketAddr) {
-        self.handle_moved(cx.io, name, to, cx.events);
+        self.handle_moved(cx, name, to);
     }
 
     fn release_idle(&mut self, io: &mut Context<'_>, worker: WorkerIndex) {

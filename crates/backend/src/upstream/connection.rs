@@ -7,6 +7,7 @@ use wire::http1::{Body, HeadScan, Limits, Method, Refusal, RequestInfo, Upgrades
 
 use super::fault::Fault;
 use super::retry::{Reached, RetryRules};
+use crate::backend::BackendContext;
 use flow::backend_event::BackendEvent;
 use flow::payload::{Payload, Request};
 use flow::reply_head::BoxedReplyHead;
@@ -182,11 +183,10 @@ impl Connection {
 
     pub(super) fn send(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         request: Request,
         meta: RequestMeta,
         scratch: &mut Vec<u8>,
-        events: &mut Vec<BackendEvent>,
     ) {
         let Request { id, peer, payload, .. } = request;
         let (written, has_body, keep) = match &payload {
@@ -196,17 +196,17 @@ impl Connection {
                 let written = scratch.len() + body.len();
                 if body.len() <= BODY_COPIED_MAX {
                     scratch.extend_from_slice(body);
-                    io.send_bytes(self.stream, scratch);
+                    cx.io.send_bytes(self.stream, scratch);
                 } else {
-                    io.send_bytes(self.stream, scratch);
-                    io.send_kept(self.stream, body);
+                    cx.io.send_bytes(self.stream, scratch);
+                    cx.io.send_kept(self.stream, body);
                 }
                 let has_body = meta.more || !body.is_empty();
                 (written, has_body, !(has_body && has_unexpected_body(head.head().method())))
             }
             // A request that the daemon itself sends is already encoded.
             Payload::Frame(message) => {
-                io.send_kept(self.stream, message);
+                cx.io.send_kept(self.stream, message);
                 (message.len(), true, false)
             }
         };
@@ -228,7 +228,7 @@ impl Connection {
         });
         // Until the connection is established, the request and its body may go to another server.
         if meta.more && !self.connecting {
-            events.push(BackendEvent::BodyWanted { id, wanted: true });
+            cx.events.push(BackendEvent::BodyWanted { id, wanted: true });
         }
     }
 

@@ -1,9 +1,9 @@
 //! Control messages for requests in flight.
 
-use event::Context;
 use exchange::{RequestId, WorkerId};
 
 use super::Upstream;
+use crate::backend::BackendContext;
 use flow::backend_event::BackendEvent;
 use flow::ids::ConnectionId;
 use flow::request_control::RequestControl;
@@ -21,11 +21,10 @@ impl Upstream {
     /// Handles a control message for a request in flight.
     pub(crate) fn control(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         request: RequestId,
         control: RequestControl,
-        events: &mut Vec<BackendEvent>,
     ) {
         let Some(&noted) = self.of_request.get(request.index()) else { return };
         let serves =
@@ -41,27 +40,27 @@ impl Upstream {
         let high = self.config.limits.send_high;
         let Some(connection) = self.connections.get_mut(id) else { return };
         match control {
-            RequestControl::Pause => connection.pause_reply(io, true),
+            RequestControl::Pause => connection.pause_reply(cx.io, true),
             RequestControl::Resume => {
-                connection.pause_reply(io, false);
-                self.restart_timeout(io, id);
+                connection.pause_reply(cx.io, false);
+                self.restart_timeout(cx.io, id);
             }
             RequestControl::Body(part, _) => {
-                let queued = connection.pass(io, part);
-                self.restart_timeout(io, id);
+                let queued = connection.pass(cx.io, part);
+                self.restart_timeout(cx.io, id);
                 if queued > high {
-                    events.push(BackendEvent::BodyWanted { id: request, wanted: false });
+                    cx.events.push(BackendEvent::BodyWanted { id: request, wanted: false });
                 }
             }
             RequestControl::BodyEnd => {
-                connection.pass_end(io);
-                self.end_if_over(io, id, events);
+                connection.pass_end(cx.io);
+                self.end_if_over(cx, id);
             }
-            RequestControl::Splice(to) => connection.relay(io, to),
+            RequestControl::Splice(to) => connection.relay(cx.io, to),
             RequestControl::Abandoned => {
                 // An abandoned reply cannot be cancelled in HTTP/1, so its connection is closed.
-                self.cut(io, id);
-                self.release(worker, false, events);
+                self.cut(cx.io, id);
+                self.release(worker, false, cx.events);
             }
         }
     }

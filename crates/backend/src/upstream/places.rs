@@ -8,8 +8,8 @@ use exchange::{ByWorker, WorkerId, WorkerIndex};
 use super::config::UpstreamConfig;
 use super::fault::Fault;
 use super::{ConnectionId, Upstream};
+use crate::backend::BackendContext;
 use crate::connection_counts::ConnectionCounts;
-use flow::backend_event::BackendEvent;
 
 impl Upstream {
     /// Applies new settings to the workers with these names. A server whose name is not configured is being removed and
@@ -51,10 +51,9 @@ impl Upstream {
     /// the new address.
     pub(crate) fn handle_moved(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         name: &str,
         to: SocketAddr,
-        events: &mut Vec<BackendEvent>,
     ) {
         let to = event::Address::Internet(to);
         for index in self.config.addresses.indices() {
@@ -67,7 +66,7 @@ impl Upstream {
             let Some(server) = self.live.get_mut(index).and_then(Option::as_mut) else { continue };
             let worker = server.worker;
             for id in std::mem::take(&mut server.idle) {
-                self.close(io, id);
+                self.close(cx.io, id);
             }
             for id in self.connections.places().into_iter().map(ConnectionId) {
                 let Some(connection) =
@@ -79,7 +78,7 @@ impl Upstream {
                 // If the client has already been asked for the body, the request cannot be retried.
                 let whole = connection.flight.as_ref().is_none_or(|flight| !flight.passed);
                 if connection.is_connecting() && whole {
-                    self.lose(io, id, Fault::Moved, events);
+                    self.lose(cx, id, Fault::Moved);
                 }
             }
         }
@@ -97,16 +96,11 @@ impl Upstream {
 
     /// Stops using a server to which another shard could not connect, or which the owner shard considers down. Idle
     /// connections are closed. Only the owner shard retires the server.
-    pub(crate) fn stop_using(
-        &mut self,
-        io: &mut Context<'_>,
-        worker: WorkerId,
-        events: &mut Vec<BackendEvent>,
-    ) {
+    pub(crate) fn stop_using(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
         if !self.config.is_member_shard {
-            self.retire(io, worker, events);
-            return self.try_end(worker, false, events);
+            self.retire(cx, worker);
+            return self.try_end(worker, false, cx.events);
         }
-        self.close_idle(io, worker);
+        self.close_idle(cx.io, worker);
     }
 }

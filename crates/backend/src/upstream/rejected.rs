@@ -1,9 +1,9 @@
 //! Responses that are discarded because of their status, whose requests are retried on another server.
 
-use event::Context;
 use exchange::Cause;
 
 use super::{ConnectionId, Upstream};
+use crate::backend::BackendContext;
 use flow::backend_event::BackendEvent;
 use flow::request_meta::RequestMeta;
 
@@ -12,23 +12,27 @@ impl Upstream {
     /// be reused.
     pub(super) fn retry_after(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         id: ConnectionId,
         status: u16,
         whole: bool,
-        events: &mut Vec<BackendEvent>,
     ) {
         let Some(connection) = self.connection(id) else { return };
         let (stream, worker, address_changed) =
             (connection.stream, connection.worker, connection.address_changed);
         let Some(flight) = connection.flight.take() else { return };
-        let unsent = io.queued(stream) > 0;
-        self.keep_or_close(io, id, whole && !unsent && !address_changed);
+        let unsent = cx.io.queued(stream) > 0;
+        self.keep_or_close(cx.io, id, whole && !unsent && !address_changed);
         self.budget.spend();
         let meta = RequestMeta { tries: flight.meta.tries.saturating_add(1), ..flight.meta };
-        events.push(BackendEvent::RejectedStatus { id: flight.id, status });
+        cx.events.push(BackendEvent::RejectedStatus { id: flight.id, status });
         let failed = Some((worker, Cause::Worker));
-        events.push(BackendEvent::Retry { id: flight.id, payload: flight.payload, meta, failed });
-        self.release(worker, true, events);
+        cx.events.push(BackendEvent::Retry {
+            id: flight.id,
+            payload: flight.payload,
+            meta,
+            failed,
+        });
+        self.release(worker, true, cx.events);
     }
 }

@@ -6,6 +6,7 @@ use exchange::{WorkerId, WorkerIndex};
 use super::connection::ActiveRequest;
 use super::fault::Fault;
 use super::{ConnectionId, Upstream};
+use crate::backend::BackendContext;
 use flow::backend_event::BackendEvent;
 
 impl Upstream {
@@ -22,13 +23,8 @@ impl Upstream {
 
     /// Closes a connection that was not accepted by the program. Nothing was sent on it, and the program gets no
     /// further requests.
-    pub(crate) fn refuse(
-        &mut self,
-        io: &mut Context<'_>,
-        connection: ConnectionId,
-        events: &mut Vec<BackendEvent>,
-    ) {
-        self.lose(io, connection, Fault::Taken, events);
+    pub(crate) fn refuse(&mut self, cx: &mut BackendContext<'_, '_>, connection: ConnectionId) {
+        self.lose(cx, connection, Fault::Taken);
     }
 
     /// Handles a full listen backlog. The request returns to the queue, and its slot remains in use for a short time:
@@ -70,39 +66,29 @@ impl Upstream {
     }
 
     /// Stops sending requests to a worker. It ends once its requests in flight are answered.
-    pub(crate) fn drain(
-        &mut self,
-        io: &mut Context<'_>,
-        worker: WorkerId,
-        events: &mut Vec<BackendEvent>,
-    ) {
-        self.retire(io, worker, events);
-        self.try_end(worker, false, events);
+    pub(crate) fn drain(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
+        self.retire(cx, worker);
+        self.try_end(worker, false, cx.events);
     }
 
     /// Handles that a worker is gone: its requests return to the queue or end.
-    pub(crate) fn mark_gone(
-        &mut self,
-        io: &mut Context<'_>,
-        worker: WorkerId,
-        events: &mut Vec<BackendEvent>,
-    ) {
-        self.retire(io, worker, events);
+    pub(crate) fn mark_gone(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
+        self.retire(cx, worker);
         let before = self.full_backlogs.len();
         self.full_backlogs.retain(|full_backlogs| *full_backlogs != worker);
         for _ in self.full_backlogs.len()..before {
-            self.release(worker, false, events);
+            self.release(worker, false, cx.events);
         }
         for id in self.connections.places().into_iter().map(ConnectionId) {
             match self.connection(id) {
                 Some(connection) if connection.worker == worker && connection.flight.is_some() => {
-                    self.lose(io, id, Fault::Ended, events);
+                    self.lose(cx, id, Fault::Ended);
                 }
-                Some(connection) if connection.worker == worker => self.close(io, id),
+                Some(connection) if connection.worker == worker => self.close(cx.io, id),
                 _ => {}
             }
         }
-        self.try_end(worker, false, events);
+        self.try_end(worker, false, cx.events);
     }
 
     /// Returns the worker of a connection.

@@ -4,7 +4,7 @@ use event::{Context, DeadlineName};
 
 use super::fault::Fault;
 use super::{ConnectionId, STEP, Upstream};
-use flow::backend_event::BackendEvent;
+use crate::backend::BackendContext;
 
 impl Upstream {
     /// Restarts the timeout for the next action of the server.
@@ -18,23 +18,22 @@ impl Upstream {
 
     pub(super) fn handle_deadline(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         id: ConnectionId,
         name: DeadlineName,
-        events: &mut Vec<BackendEvent>,
     ) {
         let Some(connection) = self.connection(id) else { return };
         if connection.flight.is_none() {
-            return self.close(io, id);
+            return self.close(cx.io, id);
         }
-        if name == STEP && connection.waits_for_client(io) {
-            return self.restart_timeout(io, id);
+        if name == STEP && connection.waits_for_client(cx.io) {
+            return self.restart_timeout(cx.io, id);
         }
-        let fault = match connection.owed_by_client(io) {
+        let fault = match connection.owed_by_client(cx.io) {
             _ if connection.is_connecting() => Fault::ConnectLate,
             Some(cause) => Fault::Overtime(cause),
             None => Fault::Late,
         };
-        self.lose(io, id, fault, events);
+        self.lose(cx, id, fault);
     }
 }

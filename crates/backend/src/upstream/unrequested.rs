@@ -8,6 +8,7 @@ use exchange::{WorkerId, WorkerIndex};
 
 use super::Upstream;
 use super::reuse_ban::ReuseBan;
+use crate::backend::BackendContext;
 use flow::backend_event::BackendEvent;
 
 impl Upstream {
@@ -29,18 +30,13 @@ impl Upstream {
     }
 
     /// Handles that a server sent bytes without a request.
-    pub(super) fn ban_reuse(
-        &mut self,
-        io: &mut Context<'_>,
-        worker: WorkerId,
-        events: &mut Vec<BackendEvent>,
-    ) {
-        events.push(BackendEvent::Unrequested);
+    pub(super) fn ban_reuse(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
+        cx.events.push(BackendEvent::Unrequested);
         let reports = self.room.as_ref().map_or(0, |room| room.report(worker));
         let reuse_ban = self.reuse_ban.at(worker);
         reuse_ban.reports = reports;
         // While the server is distrusted, this is not logged again.
-        if let Some(span) = reuse_ban.ban(io.now()) {
+        if let Some(span) = reuse_ban.ban(cx.io.now()) {
             let (server, pool) = (self.address(worker), &self.pool);
             tracing::warn!(
                 server,
@@ -49,7 +45,7 @@ impl Upstream {
                 span.as_secs()
             );
         }
-        self.close_idle(io, worker);
+        self.close_idle(cx.io, worker);
     }
 
     /// Closes an idle connection to any server. Returns `false` if there is none.

@@ -2,7 +2,7 @@
 //! libraries write it, but JSON does not allow it. Such a message is one complete frame, so the next frame can be read.
 //! Only the request that it names fails.
 
-use event::Context;
+use crate::backend::BackendContext;
 use exchange::{Cause, Outcome, Phase, WorkerId};
 use flow::backend_event::BackendEvent;
 use wire::jsonrpc::{Skimmed, skim};
@@ -13,11 +13,10 @@ use super::{OTHER, ProgramOutput, ProgramPipes};
 impl ProgramPipes {
     pub(super) fn handle_broken_in_order(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         frame: &[u8],
         why: &'static str,
-        events: &mut Vec<BackendEvent>,
     ) -> ProgramOutput {
         // A session program affects no other client. An invalid frame of a reply with several frames cannot be
         // interpreted.
@@ -31,17 +30,17 @@ impl ProgramPipes {
             Skimmed::Request(id) => {
                 let mut refusal = Vec::new();
                 write_refusal(&id, &mut refusal);
-                return self.answer(io, &refusal);
+                return self.answer(cx.io, &refusal);
             }
             Skimmed::Unknown => return ProgramOutput::Broken(why),
         };
         let Some(id) = id else {
-            events.push(BackendEvent::Discarded);
+            cx.events.push(BackendEvent::Discarded);
             return ProgramOutput::Fine;
         };
-        let accepted = self.accepted(io);
+        let accepted = self.accepted(cx.io);
         let Some(flight) = self.in_flight.oldest().filter(|it| it.end <= accepted) else {
-            return self.handle_unsolicited(worker, frame, events);
+            return self.handle_unsolicited(worker, frame, cx.events);
         };
         if flight.body.get(flight.named.clone()) != Some(&id[..]) {
             return OTHER;
@@ -49,7 +48,7 @@ impl ProgramPipes {
         self.unreadable.handle_reply_to_one(why);
         let text = format!("its reply is not valid: {why}");
         let outcome = Outcome::ended(Cause::Garbled, Phase::Work, &text);
-        self.end_oldest(io, worker, Err(outcome), events);
+        self.end_oldest(cx, worker, Err(outcome));
         ProgramOutput::Fine
     }
 }

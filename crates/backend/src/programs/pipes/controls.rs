@@ -8,6 +8,7 @@ use exchange::{RequestId, WorkerId};
 use super::super::deadlines::{ANSWER, FIRST, GAP, SLOW, STALL};
 use super::kept::{PausedBy, ReadPause};
 use super::{ProgramPipes, UNREAD_MAX};
+use crate::backend::BackendContext;
 use flow::backend_event::BackendEvent;
 
 /// The maximum number of cancelled requests of one program whose replies may still arrive.
@@ -20,13 +21,12 @@ impl ProgramPipes {
     /// the unread input would have no limit.
     pub(in super::super) fn cancel(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         id: RequestId,
-        events: &mut Vec<BackendEvent>,
     ) {
-        if self.may_take_back(io) {
-            self.take_back(io, worker, id, events);
+        if self.may_take_back(cx.io) {
+            self.take_back(cx, worker, id);
         } else {
             self.in_flight.note_unwanted(id);
             self.has_unwanted = true;
@@ -39,51 +39,45 @@ impl ProgramPipes {
     }
 
     /// Cancels unwanted requests, as far as allowed, after the program has read on.
-    pub(super) fn cancel_unwanted(
-        &mut self,
-        io: &mut Context<'_>,
-        worker: WorkerId,
-        events: &mut Vec<BackendEvent>,
-    ) {
+    pub(super) fn cancel_unwanted(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
         if !self.has_unwanted {
             return;
         }
         let unwanted = self.in_flight.unwanted();
         self.has_unwanted = !unwanted.is_empty();
         for id in unwanted {
-            if !self.may_take_back(io) {
+            if !self.may_take_back(cx.io) {
                 return;
             }
-            self.take_back(io, worker, id, events);
+            self.take_back(cx, worker, id);
         }
     }
 
     /// With tags, sends a cancellation of this request to the program and frees the slot.
     pub(super) fn take_back(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         id: RequestId,
-        events: &mut Vec<BackendEvent>,
     ) {
         let Some(tags) = self.tags.as_mut() else { return };
         let mut out = std::mem::take(&mut self.scratch);
         out.clear();
-        let cancelled = self.in_flight.cancel(id, self.offered, io.now());
+        let cancelled = self.in_flight.cancel(id, self.offered, cx.io.now());
         if let Some((client, place)) = cancelled.filter(|_| tags.cancel(id, &mut out)) {
             self.note_waiting_client(client);
-            self.cancellations.add(place.start.max(self.accepted(io))..place.end);
+            self.cancellations.add(place.start.max(self.accepted(cx.io))..place.end);
             // Our own messages fit into every framing with tags.
-            let written = self.write(io, &out);
+            let written = self.write(cx.io, &out);
             debug_assert!(written.is_ok(), "it has no line feed");
             if let Ok(place) = written {
                 self.cancellations.add(place.start..place.end.min(self.offered));
             }
-            self.close_while_ahead(io, worker, events);
-            events.push(BackendEvent::Released { worker });
+            self.close_while_ahead(cx, worker);
+            cx.events.push(BackendEvent::Released { worker });
             self.drop_old_cancelled();
             if !self.owes_reply() {
-                self.silence.pause(io.now());
+                self.silence.pause(cx.io.now());
             }
         }
         self.scratch = out;

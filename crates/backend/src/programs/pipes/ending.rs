@@ -3,6 +3,7 @@
 use event::Context;
 
 use super::ProgramPipes;
+use crate::backend::BackendContext;
 use crate::programs::fault::ExitReport;
 use crate::programs::{Fault, Pipe};
 use flow::backend_event::BackendEvent;
@@ -52,38 +53,33 @@ impl ProgramPipes {
 
     /// Gives back the requests that never left our buffer, in their order. The buffer must not be sent any more. A
     /// process that was started for one request counts as having received it, whether it reads the request or not.
-    pub(in crate::programs) fn give_back(
-        &mut self,
-        io: &Context<'_>,
-        events: &mut Vec<BackendEvent>,
-    ) {
+    pub(in crate::programs) fn give_back(&mut self, cx: &mut BackendContext<'_, '_>) {
         if self.is_oneshot() {
             return;
         }
-        let accepted = self.accepted(io);
+        let accepted = self.accepted(cx.io);
         let mut unsent = Vec::new();
         while let Some(flight) = self.in_flight.pop_unsent(accepted) {
             unsent.push((flight.start, flight.unsent()));
         }
         unsent.extend(self.unsent_notifications(accepted));
         unsent.sort_unstable_by_key(|(start, ..)| *start);
-        events.extend(unsent.into_iter().map(|(_, back)| back));
+        cx.events.extend(unsent.into_iter().map(|(_, back)| back));
     }
 
     /// Ends the requests in flight. Requests that never left our buffer are given back; therefore the input must be
     /// closed, or must be closed next.
     pub(in crate::programs) fn fail(
         &mut self,
-        io: &Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         fault: Fault,
         name: &str,
         exit_report: &ExitReport,
-        events: &mut Vec<BackendEvent>,
     ) {
-        let first = events.len();
-        self.give_back(io, events);
+        let first = cx.events.len();
+        self.give_back(cx);
         self.in_flight.forget_cancelled();
-        events.extend(
+        cx.events.extend(
             self.pending_notifications.drain(..).map(|it| BackendEvent::Unanswered { id: it.id }),
         );
         // If replies arrive in any order, each late request gets the deadline as its error.
@@ -93,12 +89,12 @@ impl ProgramPipes {
         let mut is_told = self.is_streaming || self.stream.is_some() && self.is_begun();
         let mut again = Vec::new();
         while let Some(flight) = self.in_flight.pop() {
-            let is_late = late.is_some_and(|limit| flight.dispatched + limit <= io.settled());
+            let is_late = late.is_some_and(|limit| flight.dispatched + limit <= cx.io.settled());
             let own = if is_late { blamed } else { fault };
             if own.is_unattributed() && !is_told && flight.may_be_tried(self.tries) {
                 again.push(flight.retry());
             } else {
-                events.push(BackendEvent::Answered {
+                cx.events.push(BackendEvent::Answered {
                     id: flight.id,
                     outcome: own.outcome(name, exit_report),
                 });
@@ -108,6 +104,6 @@ impl ProgramPipes {
             is_told = false;
         }
         // They are older than those that never left our buffer.
-        events.splice(first..first, again);
+        cx.events.splice(first..first, again);
     }
 }

@@ -13,12 +13,12 @@
 
 use std::time::{Duration, Instant};
 
-use event::Context;
 use exchange::WorkerId;
 
 use super::super::fault::{ExitReport, Fault};
 use super::ProgramPipes;
 use super::in_flight::ActiveRequest;
+use crate::backend::BackendContext;
 use flow::backend_event::BackendEvent;
 
 /// The number of deadlines for which a program may write nothing while it has requests that are not late.
@@ -32,16 +32,15 @@ impl ProgramPipes {
     /// for which the program must be killed; `None`: it continues.
     pub(in crate::programs) fn handle_late(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         (limit, fault): (Duration, Fault),
         name: &str,
-        events: &mut Vec<BackendEvent>,
     ) -> Option<Fault> {
         if self.tags.is_none() {
             return Some(fault);
         }
-        let now = io.settled();
+        let now = cx.io.settled();
         let is_late = |flight: &ActiveRequest| flight.dispatched + limit <= now;
         let has_late = self.in_flight.oldest().is_some_and(is_late);
         let waiting_clients = &self.waiting_clients;
@@ -54,8 +53,8 @@ impl ProgramPipes {
         let mut taken_back = 0_u64;
         while let Some(id) = self.in_flight.oldest().filter(|it| is_late(it)).map(|it| it.id) {
             let outcome = fault.outcome(name, &ExitReport::default());
-            events.push(BackendEvent::Answered { id, outcome });
-            self.take_back(io, worker, id, events);
+            cx.events.push(BackendEvent::Answered { id, outcome });
+            self.take_back(cx, worker, id);
             taken_back += 1;
         }
         if taken_back > 0 {

@@ -14,6 +14,7 @@ use super::super::deadlines::STALL;
 use super::kept::PendingNotification;
 use super::original::Original;
 use super::{ProgramPipes, UNREAD_MAX};
+use crate::backend::BackendContext;
 use flow::backend_event::BackendEvent;
 use flow::request_meta::RequestMeta;
 
@@ -21,37 +22,35 @@ impl ProgramPipes {
     /// Handles a written notification. It is finished, unless too many bytes wait for the program.
     pub(super) fn notify(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         (id, (body, original), meta, start): (RequestId, (Slice, Original), RequestMeta, u64),
         deadline: Duration,
-        events: &mut Vec<BackendEvent>,
     ) {
-        if self.unread(io) <= UNREAD_MAX {
-            events.push(BackendEvent::Unanswered { id });
-            events.push(BackendEvent::Released { worker });
+        if self.unread(cx.io) <= UNREAD_MAX {
+            cx.events.push(BackendEvent::Unanswered { id });
+            cx.events.push(BackendEvent::Released { worker });
             return;
         }
         self.pending_notifications.push(PendingNotification { id, body, original, meta, start });
         if self.pending_notifications.len() == 1 && self.times.send_timeout.is_none() {
-            self.watch_reading(io, deadline);
+            self.watch_reading(cx.io, deadline);
         }
     }
 
     /// Handles that the program has read on.
     pub(in crate::programs) fn handle_drained(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         deadline: Duration,
-        events: &mut Vec<BackendEvent>,
     ) {
         for notice in self.pending_notifications.drain(..) {
-            events.push(BackendEvent::Unanswered { id: notice.id });
-            events.push(BackendEvent::Released { worker });
+            cx.events.push(BackendEvent::Unanswered { id: notice.id });
+            cx.events.push(BackendEvent::Released { worker });
         }
-        self.cancel_unwanted(io, worker, events);
-        self.arm(io, deadline);
+        self.cancel_unwanted(cx, worker);
+        self.arm(cx.io, deadline);
     }
 
     /// Removes and returns the notifications that were not sent, each with its position in the offered bytes and the

@@ -16,10 +16,10 @@
 
 use std::time::{Duration, Instant};
 
-use event::Context;
 use exchange::WorkerId;
 
 use super::ProgramPipes;
+use crate::backend::BackendContext;
 use flow::backend_event::BackendEvent;
 
 /// The maximum number of cancelled requests ahead of the next request.
@@ -40,16 +40,11 @@ fn closed_for(ahead: usize) -> Option<Duration> {
 
 impl ProgramPipes {
     /// Handles a cancelled request whose slot is released next.
-    pub(super) fn close_while_ahead(
-        &mut self,
-        io: &Context<'_>,
-        worker: WorkerId,
-        events: &mut Vec<BackendEvent>,
-    ) {
+    pub(super) fn close_while_ahead(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
         let Some(closed_for) = closed_for(self.in_flight.ahead()) else { return };
         if self.closed_until.is_none() {
-            self.closed_until = Some(io.now() + closed_for);
-            events.push(BackendEvent::Kept { worker, client: None });
+            self.closed_until = Some(cx.io.now() + closed_for);
+            cx.events.push(BackendEvent::Kept { worker, client: None });
         }
     }
 

@@ -15,6 +15,7 @@ use super::in_flight::Completed;
 use super::tags::{self, Message, OrderedMessage, Tags, id_is_kept};
 use super::unsolicited_to::UnsolicitedTo;
 use super::{OTHER, PARTIAL, ProgramOutput, ProgramPipes, UNREAD_MAX};
+use crate::backend::BackendContext;
 use flow::backend_event::BackendEvent;
 
 impl ProgramPipes {
@@ -22,10 +23,9 @@ impl ProgramPipes {
     /// that it cannot have read.
     pub(in crate::programs) fn handle_data(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         data: &mut Data<'_>,
-        events: &mut Vec<BackendEvent>,
     ) -> ProgramOutput {
         let bytes = data.bytes();
         let mut from = 0;
@@ -54,7 +54,7 @@ impl ProgramPipes {
                 Some(Piece::TooLong { .. }) if self.tags.is_some() => ProgramOutput::Fine,
                 Some(Piece::Skimmed(skimmed)) => {
                     is_heard = true;
-                    self.handle_too_long(io, worker, &skimmed, events)
+                    self.handle_too_long(cx, worker, &skimmed)
                 }
                 Some(Piece::TooLong { .. } | Piece::Broken(wire::Fault::TooLong)) => {
                     ProgramOutput::TooLong
@@ -62,15 +62,15 @@ impl ProgramPipes {
                 Some(Piece::Broken(fault)) => ProgramOutput::Broken(fault.message()),
                 Some(Piece::Frame(range)) => {
                     is_heard = true;
-                    self.handle_frame(io, worker, &bytes[range], events)
+                    self.handle_frame(cx, worker, &bytes[range])
                 }
             };
             if now != ProgramOutput::Fine {
                 said = now;
             }
         }
-        self.cancel_unwanted(io, worker, events);
-        self.open_when_worked_off(worker, events);
+        self.cancel_unwanted(cx, worker);
+        self.open_when_worked_off(worker, cx.events);
         let shown = bytes.len();
         if data.is_last() && said == ProgramOutput::Fine {
             match self.decoder.finish(&bytes[from..]) {
@@ -88,7 +88,7 @@ impl ProgramPipes {
         }
         // A program that clients share is considered active only when a complete message arrives.
         if is_heard {
-            self.silence.end(io.now(), self.owes_reply());
+            self.silence.end(cx.io.now(), self.owes_reply());
             self.waiting_clients.clear();
         }
         data.consume(consumed);
@@ -97,31 +97,30 @@ impl ProgramPipes {
 
     fn handle_frame(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         frame: &[u8],
-        events: &mut Vec<BackendEvent>,
     ) -> ProgramOutput {
         if std::mem::take(&mut self.says_ready) {
             return ProgramOutput::Ready;
         }
         if self.tags.is_some() {
-            return self.handle_message(io, worker, frame, events);
+            return self.handle_message(cx, worker, frame);
         }
         if self.decoder.framing().is_json()
-            && let Some(said) = self.handle_non_reply(io, worker, frame, events)
+            && let Some(said) = self.handle_non_reply(cx, worker, frame)
         {
             return said;
         }
-        let accepted = self.accepted(io);
-        self.complete_followed(io, worker, accepted, events);
+        let accepted = self.accepted(cx.io);
+        self.complete_followed(cx, worker, accepted);
         let last = self.stream.is_none() || self.is_end_frame(frame);
         // A reply of several frames may begin while its request is still being read.
         let asked = self
             .in_flight
             .oldest()
             .filter(|flight| flight.end <= accepted || !last && flight.start < accepted);
-        let Some(flight) = asked else { return self.handle_unsolicited(worker, frame, events) };
+        let Some(flight) = asked else { return self.handle_unsolicited(worker, frame, cx.events) };
         let (id, body) = (flight.id, Slice::copy_of(frame));
         if let Some(finder) = &mut self.match_finder
             && !finder.is_answered_by(&flight.body, frame)
@@ -131,11 +130,11 @@ impl ProgramPipes {
             );
         }
         if last {
-            self.complete(io, worker, body, events);
+            self.complete(cx, worker, body);
         } else {
             self.is_streaming = true;
-            events.push(BackendEvent::Part { id, part: body });
-            self.watch_gap(io);
+            cx.events.push(BackendEvent::Part { id, part: body });
+            self.watch_gap(cx.io);
         }
         ProgramOutput::Fine
     }
@@ -145,18 +144,17 @@ impl ProgramPipes {
     /// are complete without waiting for a silence.
     fn complete_followed(
         &mut self,
-        io: &Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         accepted: u64,
-        events: &mut Vec<BackendEvent>,
     ) {
         if !self.is_own_raw() || self.is_reset() {
             return;
         }
         while let Some(flight) = self.in_flight.pop_followed(accepted) {
             let outcome = Outcome::Reply(Slice::default());
-            events.push(BackendEvent::Answered { id: flight.id, outcome });
-            self.release(io, worker, flight.dispatched, events);
+            cx.events.push(BackendEvent::Answered { id: flight.id, outcome });
+            self.release(cx, worker, flight.dispatched);
             self.answers += 1;
         }
     }
@@ -166,10 +164,9 @@ impl ProgramPipes {
     /// A request of the program is answered by the daemon. A session program sends all of these to its client.
     fn handle_non_reply(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         frame: &[u8],
-        events: &mut Vec<BackendEvent>,
     ) -> Option<ProgramOutput> {
         if self.is_reset() {
             // It belongs to a client that is gone, whatever it is.
@@ -178,7 +175,7 @@ impl ProgramPipes {
         let mut out = Vec::new();
         match tags::classify_in_order(frame, &mut out) {
             OrderedMessage::Reply(id) if self.is_own && self.stream.is_none() => {
-                Some(self.handle_own_reply(io, worker, &frame[id], frame, events))
+                Some(self.handle_own_reply(cx, worker, &frame[id], frame))
             }
             OrderedMessage::Reply(id) if self.is_own => {
                 let is_other = self.in_flight.oldest().is_some_and(|flight| {
@@ -192,7 +189,7 @@ impl ProgramPipes {
             // The program could not read the message that it answers. That may have been a notification, whose client
             // waits for no reply. No request can be identified, and no request had such an id.
             OrderedMessage::Reply(id) if matches!(&frame[id.clone()], b"" | b"null") => {
-                events.push(BackendEvent::Discarded);
+                cx.events.push(BackendEvent::Discarded);
                 Some(ProgramOutput::Fine)
             }
             OrderedMessage::Reply(id) => {
@@ -202,16 +199,16 @@ impl ProgramPipes {
                 is_other.then_some(OTHER)
             }
             OrderedMessage::Broken(why) => {
-                Some(self.handle_broken_in_order(io, worker, frame, why, events))
+                Some(self.handle_broken_in_order(cx, worker, frame, why))
             }
             OrderedMessage::ProgramRequest | OrderedMessage::Notification
                 if self.unsolicited_to == UnsolicitedTo::Client =>
             {
-                Some(self.handle_unsolicited(worker, frame, events))
+                Some(self.handle_unsolicited(worker, frame, cx.events))
             }
-            OrderedMessage::ProgramRequest => Some(self.answer(io, &out)),
+            OrderedMessage::ProgramRequest => Some(self.answer(cx.io, &out)),
             OrderedMessage::Notification => {
-                events.push(BackendEvent::Discarded);
+                cx.events.push(BackendEvent::Discarded);
                 Some(ProgramOutput::Fine)
             }
         }
@@ -241,39 +238,33 @@ impl ProgramPipes {
     /// Handles a reply of a session program whose messages keep the client's ids. It may answer in any order.
     fn handle_own_reply(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         named: &[u8],
         frame: &[u8],
-        events: &mut Vec<BackendEvent>,
     ) -> ProgramOutput {
-        let accepted = self.accepted(io);
+        let accepted = self.accepted(cx.io);
         let of = self.in_flight.named(named).map(|flight| (flight.id, flight.dispatched));
-        let of = of.filter(|(id, _)| self.in_flight.complete(*id, accepted, io.now()).is_some());
+        let of = of.filter(|(id, _)| self.in_flight.complete(*id, accepted, cx.io.now()).is_some());
         let Some((id, dispatched)) = of else {
-            return self.handle_unsolicited(worker, frame, events);
+            return self.handle_unsolicited(worker, frame, cx.events);
         };
         if self.times.first_byte.is_some() {
-            self.completed = Some(io.now());
+            self.completed = Some(cx.io.now());
         }
-        events.push(BackendEvent::Answered { id, outcome: Outcome::Reply(Slice::copy_of(frame)) });
-        self.release(io, worker, dispatched, events);
+        cx.events
+            .push(BackendEvent::Answered { id, outcome: Outcome::Reply(Slice::copy_of(frame)) });
+        self.release(cx, worker, dispatched);
         self.answers += 1;
         ProgramOutput::Fine
     }
 
     /// Releases the slot after an answer, unless the answer was that to the reset.
-    fn release(
-        &mut self,
-        io: &Context<'_>,
-        worker: WorkerId,
-        dispatched: Instant,
-        events: &mut Vec<BackendEvent>,
-    ) {
-        let (now, reset) = (io.now(), self.reset.as_mut());
+    fn release(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId, dispatched: Instant) {
+        let (now, reset) = (cx.io.now(), self.reset.as_mut());
         let took = now.saturating_duration_since(dispatched);
         if !reset.is_some_and(|reset| reset.handle_reply(now, took)) {
-            events.push(BackendEvent::Released { worker });
+            cx.events.push(BackendEvent::Released { worker });
         }
     }
 
@@ -319,12 +310,11 @@ impl ProgramPipes {
     /// Handles one message of a program whose messages have tags.
     fn handle_message(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         frame: &[u8],
-        events: &mut Vec<BackendEvent>,
     ) -> ProgramOutput {
-        let accepted = self.accepted(io);
+        let accepted = self.accepted(cx.io);
         let Some(tags) = &mut self.tags else { return ProgramOutput::Fine };
         let mut out = std::mem::take(&mut self.scratch);
         out.clear();
@@ -332,12 +322,12 @@ impl ProgramPipes {
         let said = match message {
             Message::Reply(id) => {
                 self.unreadable.handle_reply();
-                match self.in_flight.complete(id, accepted, io.now()) {
-                    Some(Completed::Cancelled) => events.push(BackendEvent::Discarded),
+                match self.in_flight.complete(id, accepted, cx.io.now()) {
+                    Some(Completed::Cancelled) => cx.events.push(BackendEvent::Discarded),
                     Some(Completed::Wanted) => {
                         let outcome = Outcome::Reply(Slice::from(&out[..]));
-                        events.push(BackendEvent::Answered { id, outcome });
-                        events.push(BackendEvent::Released { worker });
+                        cx.events.push(BackendEvent::Answered { id, outcome });
+                        cx.events.push(BackendEvent::Released { worker });
                         self.answers += 1;
                     }
                     None => return ProgramOutput::Unsolicited(shown_bytes(frame)),
@@ -345,19 +335,19 @@ impl ProgramPipes {
                 ProgramOutput::Fine
             }
             Message::About(id) => {
-                events.push(BackendEvent::Part { id, part: Slice::from(&out[..]) });
+                cx.events.push(BackendEvent::Part { id, part: Slice::from(&out[..]) });
                 ProgramOutput::Fine
             }
             Message::All => {
-                events.push(BackendEvent::Announced { frame: Slice::from(&out[..]) });
+                cx.events.push(BackendEvent::Announced { frame: Slice::from(&out[..]) });
                 ProgramOutput::Fine
             }
             Message::Nobody => {
-                events.push(BackendEvent::Discarded);
+                cx.events.push(BackendEvent::Discarded);
                 ProgramOutput::Fine
             }
-            Message::ProgramRequest => self.answer(io, &out),
-            Message::HandshakeReply => match self.write(io, &out) {
+            Message::ProgramRequest => self.answer(cx.io, &out),
+            Message::HandshakeReply => match self.write(cx.io, &out) {
                 Ok(_) => ProgramOutput::Ready,
                 Err(unframable) => ProgramOutput::Broken(unframable.message()),
             },
@@ -367,7 +357,7 @@ impl ProgramPipes {
                 ProgramOutput::Broken(text)
             }
             Message::Broken(text) => {
-                self.handle_broken(worker, frame, (accepted, io.now()), text, events)
+                self.handle_broken(worker, frame, (accepted, cx.io.now()), text, cx.events)
             }
         };
         self.scratch = out;
@@ -441,30 +431,29 @@ impl ProgramPipes {
     /// Handles a message over `reply_max`. Only the request that it answers fails.
     fn handle_too_long(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         skimmed: &Skimmed,
-        events: &mut Vec<BackendEvent>,
     ) -> ProgramOutput {
-        let accepted = self.accepted(io);
+        let accepted = self.accepted(cx.io);
         let Some(tags) = &mut self.tags else { return ProgramOutput::TooLong };
         let (is_in_handshake, mut out) = (tags.is_in_handshake(), Vec::new());
         match tags.too_long(skimmed, &mut out) {
             Message::Reply(id) => {
                 let text = "its reply is longer than reply_max";
                 let outcome = Outcome::ended(Cause::Reply, Phase::Work, text);
-                self.end_request(worker, id, (accepted, io.now()), outcome, events)
+                self.end_request(worker, id, (accepted, cx.io.now()), outcome, cx.events)
                     .unwrap_or_else(|| ProgramOutput::Unsolicited(UNSOLICITED_TOO_LONG.to_owned()))
             }
             Message::Nobody => {
-                events.push(BackendEvent::Discarded);
+                cx.events.push(BackendEvent::Discarded);
                 ProgramOutput::Fine
             }
-            Message::ProgramRequest => self.answer(io, &out),
+            Message::ProgramRequest => self.answer(cx.io, &out),
             Message::Unsolicited => ProgramOutput::Unsolicited(UNSOLICITED_TOO_LONG.to_owned()),
             // Handled like a complete frame that is not a message: otherwise one client could end the requests of all.
             Message::Broken(why) if !is_in_handshake => {
-                events.push(BackendEvent::Discarded);
+                cx.events.push(BackendEvent::Discarded);
                 match self.unreadable.handle_frame(why) {
                     true => ProgramOutput::TooLongUnattributed,
                     false => ProgramOutput::Fine,
@@ -477,39 +466,32 @@ impl ProgramPipes {
     }
 
     /// Completes the oldest reply; `rest` is its last frame, or empty.
-    fn complete(
-        &mut self,
-        io: &mut Context<'_>,
-        worker: WorkerId,
-        rest: Slice,
-        events: &mut Vec<BackendEvent>,
-    ) {
-        self.end_oldest(io, worker, Ok(rest), events);
+    fn complete(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId, rest: Slice) {
+        self.end_oldest(cx, worker, Ok(rest));
     }
 
     /// Ends the oldest request with its reply or an outcome, and frees its slot.
     pub(super) fn end_oldest(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         end: Result<Slice, Outcome>,
-        events: &mut Vec<BackendEvent>,
     ) {
         self.is_streaming = false;
         if self.times.first_byte.is_some() {
-            self.completed = Some(io.now());
+            self.completed = Some(cx.io.now());
         }
         if let (Some(output), true) = (self.output, self.has_gap()) {
-            io.deadline(output, GAP, None);
+            cx.io.deadline(output, GAP, None);
         }
         let Some(flight) = self.in_flight.pop() else { return };
         let id = self.plant_shift(flight.id);
         match end {
-            Ok(rest) => answered(id, flight.meta, rest, events),
-            Err(outcome) => events.push(BackendEvent::Answered { id, outcome }),
+            Ok(rest) => answered(id, flight.meta, rest, cx.events),
+            Err(outcome) => cx.events.push(BackendEvent::Answered { id, outcome }),
         }
         if let Some(alignment) = &mut self.alignment {
-            let (now, in_flight) = (io.now(), &self.in_flight);
+            let (now, in_flight) = (cx.io.now(), &self.in_flight);
             let others = (in_flight.len() > 0).then_some(|client| match in_flight.are_of(client) {
                 true => ReservedFor::Client(client),
                 false => ReservedFor::Nobody,
@@ -517,10 +499,10 @@ impl ProgramPipes {
             let took = now.saturating_duration_since(flight.dispatched);
             let keep = alignment.handle_reply(now, flight.meta.asker, took, others);
             if let Some(keep) = keep {
-                events.push(BackendEvent::Kept { worker, client: keep.client() });
+                cx.events.push(BackendEvent::Kept { worker, client: keep.client() });
             }
         }
-        self.release(io, worker, flight.dispatched, events);
+        self.release(cx, worker, flight.dispatched);
         self.answers += 1;
     }
 
@@ -539,20 +521,19 @@ impl ProgramPipes {
     /// would become the beginning of another client's reply.
     pub(in crate::programs) fn handle_gap(
         &mut self,
-        io: &mut Context<'_>,
+        cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
-        events: &mut Vec<BackendEvent>,
     ) -> ProgramOutput {
-        let accepted = self.accepted(io);
+        let accepted = self.accepted(cx.io);
         let unread = self.in_flight.oldest().is_some_and(|flight| flight.end > accepted);
         if self.is_streaming && self.read_pause.is_none() {
             if unread {
                 // The request is still being sent.
-                self.watch_gap(io);
+                self.watch_gap(cx.io);
                 return ProgramOutput::Fine;
             }
-            self.complete_followed(io, worker, accepted, events);
-            self.complete(io, worker, Slice::default(), events);
+            self.complete_followed(cx, worker, accepted);
+            self.complete(cx, worker, Slice::default());
             if self.is_partial && self.may_not_begin() {
                 return ProgramOutput::Unsolicited(PARTIAL.to_owned());
             }
