@@ -4,6 +4,7 @@
 //! thread and receives its outcomes as mail. The thread has no queue: the pool dispatches to it only when its slot is
 //! free.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
@@ -13,8 +14,8 @@ use exchange::{
     Batch, ByWorker, Cause, Factory, Outcome, Phase, PoolId, RequestId, Response, Stop, WorkerId,
 };
 
-use crate::backend::BackendContext;
-use crate::system::System;
+use crate::backend::{Backend, BackendContext};
+use crate::connection_counts::ConnectionCounts;
 use flow::backend_event::BackendEvent;
 use flow::json_reply::{JsonReply, Read};
 use flow::payload::{Payload, Request};
@@ -26,7 +27,6 @@ use flow::worker_report::{HandlerReport, WorkerReport};
 use observe::status::WorkerStatus;
 use wire::http1::Refusal;
 
-mod backend;
 mod config;
 mod part_flow;
 mod thread;
@@ -96,54 +96,9 @@ impl Handlers {
         }
     }
 
-    /// Applies new settings, for batches that are sent from now on.
-    pub(crate) fn handle_config(&mut self, deadline: Duration, shape: RequestShape) {
-        (self.deadline, self.shape) = (deadline, shape);
-    }
-
     fn find(&mut self, worker: WorkerId) -> Option<&mut Serving> {
         let serving = self.live.get_mut(worker)?;
         serving.as_mut().filter(|serving| serving.worker == worker)
-    }
-
-    pub(crate) fn start(&mut self, worker: WorkerId, cx: &mut BackendContext<'_, '_>) {
-        let name = format!("{}/{}", self.pool, worker.index());
-        let (batches, receiver) = sync_channel(1);
-        let thread = HandlerThread {
-            factory: Arc::clone(&self.factory),
-            report: {
-                let (reports, pool) = (Arc::clone(&cx.system.reports), self.pool_id);
-                Box::new(move |report| reports(WorkerReport::Handler { pool, worker, report }))
-            },
-        };
-        if let Err(error) =
-            cx.system.runner.run(name.clone(), Box::new(move || thread.run(&receiver)))
-        {
-            tracing::error!(worker = name, %error, "a thread could not be started");
-            cx.events.push(BackendEvent::StartFailed { worker });
-            return;
-        }
-        *self.live.at(worker) = Some(Serving {
-            worker,
-            name,
-            batches: Some(batches),
-            stop: Stop::default(),
-            flow: None,
-            filling: Batch::default(),
-            asked: Vec::new(),
-            in_flight: Vec::new(),
-            converted: Vec::new(),
-            timer: None,
-            opened: false,
-            served: 0,
-        });
-    }
-
-    pub(crate) fn stop(&mut self, worker: WorkerId, system: &mut System) {
-        if let Some(serving) = self.find(worker) {
-            serving.batches = None;
-            system.runner.handed(&serving.name);
-        }
     }
 
     /// Adds a request to the batch that is being filled. Returns it if there is no such worker.
@@ -176,23 +131,6 @@ impl Handlers {
         serving.in_flight.push(Some(id));
         serving.filling.requests.push(exchange::Request { id, peer, body, at_us, head });
         None
-    }
-
-    /// Adds a request to the batch. With the last request (`more_follow` is false), the batch is sent to its thread.
-    #[inline]
-    pub(crate) fn dispatch(
-        &mut self,
-        cx: &mut BackendContext<'_, '_>,
-        worker: WorkerId,
-        (request, meta, more_follow): (Request, RequestMeta, bool),
-    ) {
-        match self.add(worker, request, meta.json_reply) {
-            Some(request) => {
-                cx.events.push(BackendEvent::Returned { id: request.id, payload: request.payload });
-            }
-            None if more_follow => {}
-            None => self.send(cx, worker, meta.streams),
-        }
     }
 
     /// Sends the batch to its thread. `streams`: parts of the reply may be forwarded as they arrive.
@@ -240,10 +178,89 @@ impl Handlers {
             }));
         }
     }
+}
+
+impl Backend for Handlers {
+    /// Applies new settings, for batches that are sent from now on.
+    fn configure(
+        &mut self,
+        config: Box<dyn Any>,
+        _names: &ByWorker<Option<String>>,
+        _connections: Option<ConnectionCounts>,
+    ) {
+        if let Ok(config) = config.downcast::<HandlerThreadsConfig>() {
+            (self.deadline, self.shape) = (config.deadline, config.shape);
+        }
+    }
+
+    fn start(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
+        let name = format!("{}/{}", self.pool, worker.index());
+        let (batches, receiver) = sync_channel(1);
+        let thread = HandlerThread {
+            factory: Arc::clone(&self.factory),
+            report: {
+                let (reports, pool) = (Arc::clone(&cx.system.reports), self.pool_id);
+                Box::new(move |report| reports(WorkerReport::Handler { pool, worker, report }))
+            },
+        };
+        if let Err(error) =
+            cx.system.runner.run(name.clone(), Box::new(move || thread.run(&receiver)))
+        {
+            tracing::error!(worker = name, %error, "a thread could not be started");
+            cx.events.push(BackendEvent::StartFailed { worker });
+            return;
+        }
+        *self.live.at(worker) = Some(Serving {
+            worker,
+            name,
+            batches: Some(batches),
+            stop: Stop::default(),
+            flow: None,
+            filling: Batch::default(),
+            asked: Vec::new(),
+            in_flight: Vec::new(),
+            converted: Vec::new(),
+            timer: None,
+            opened: false,
+            served: 0,
+        });
+    }
+
+    fn stop(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
+        if let Some(serving) = self.find(worker) {
+            serving.batches = None;
+            cx.system.runner.handed(&serving.name);
+        }
+    }
+
+    /// Adds a request to the batch. With the last request (`more_follow` is false), the batch is sent to its thread.
+    #[inline]
+    fn dispatch(
+        &mut self,
+        cx: &mut BackendContext<'_, '_>,
+        worker: WorkerId,
+        request: Request,
+        meta: RequestMeta,
+        more_follow: bool,
+    ) {
+        match self.add(worker, request, meta.json_reply) {
+            Some(request) => {
+                cx.events.push(BackendEvent::Returned { id: request.id, payload: request.payload });
+            }
+            None if more_follow => {}
+            None => self.send(cx, worker, meta.streams),
+        }
+    }
 
     /// Handles a control message for a request in flight. A write is never aborted, even if its client has
     /// disconnected.
-    pub(crate) fn control(&mut self, worker: WorkerId, id: RequestId, word: &RequestControl) {
+    fn control(
+        &mut self,
+        _cx: &mut BackendContext<'_, '_>,
+        worker: WorkerId,
+        id: RequestId,
+        word: RequestControl,
+    ) {
         let Some(serving) = self.find(worker) else { return };
         let Some(flow) = serving.flow.as_ref().filter(|_| serving.in_flight == [Some(id)]) else {
             return;
@@ -258,23 +275,19 @@ impl Handlers {
     }
 
     /// Handles the timer of a worker.
-    pub(crate) fn handle_timer(
-        &mut self,
-        timer: TimerId,
-        worker: WorkerId,
-        events: &mut Vec<BackendEvent>,
-    ) {
+    fn on_timer(&mut self, cx: &mut BackendContext<'_, '_>, (timer, of): (TimerId, WorkerTimer)) {
+        let WorkerTimer::Batch(worker) = of else { return };
         let deadline = self.deadline;
         let found = self.find(worker).filter(|serving| serving.timer == Some(timer));
         let Some(serving) = found else { return };
         if serving.in_flight.iter().any(Option::is_some) {
             serving.interrupt();
             let text = format!("no answer within {deadline:?}");
-            fail(serving, Cause::Deadline, &text, events);
+            fail(serving, Cause::Deadline, &text, cx.events);
         }
     }
 
-    pub(crate) fn handle_report(
+    fn on_report(
         &mut self,
         cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
@@ -339,15 +352,15 @@ impl Handlers {
     }
 
     /// Requests all handlers to abort their work, because the daemon stops.
-    pub(crate) fn interrupt(&self) {
+    fn interrupt(&self) {
         self.live.values().flatten().for_each(Serving::interrupt);
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.live.values().all(Option::is_none)
     }
 
-    pub(crate) fn status(&self) -> Vec<WorkerStatus> {
+    fn status(&self) -> Vec<WorkerStatus> {
         let live = self.live.values().flatten();
         live.map(|serving| WorkerStatus {
             name: serving.name.clone(),

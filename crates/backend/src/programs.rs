@@ -20,15 +20,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use event::{Context, Data, DeadlineName, Direction, StreamLimits};
-use exchange::{ByWorker, PoolId, RequestId, WorkerId, WorkerIndex};
+use event::{Data, DeadlineName, Direction, StreamLimits};
+use exchange::{ByWorker, PoolId, WorkerId, WorkerIndex};
 use spawn::{Pipes, StartError};
 
 use crate::backend::BackendContext;
 use flow::backend_event::BackendEvent;
-use flow::payload::Request;
-use flow::request_control::RequestControl;
-use flow::request_meta::RequestMeta;
 use flow::stream_owner::{Pipe, WorkerTimer};
 use observe::status::WorkerStatus;
 
@@ -240,75 +237,6 @@ impl Programs {
         events.push(BackendEvent::StartFailed { worker });
     }
 
-    /// Sends a request to the program. If the program was found to be faulty in the same turn, the request is returned.
-    pub(crate) fn dispatch(
-        &mut self,
-        cx: &mut BackendContext<'_, '_>,
-        worker: WorkerId,
-        (request, meta): (Request, RequestMeta),
-    ) {
-        let deadline = self.config.deadline;
-        let ready = [Phase::Serving, Phase::Empty];
-        let ready = self.find(worker).filter(|program| ready.contains(&program.phase));
-        let Some(program) = ready else {
-            return cx.events.push(BackendEvent::Retry {
-                id: request.id,
-                payload: request.payload,
-                meta,
-                failed: None,
-            });
-        };
-        if program.phase == Phase::Empty {
-            program.pending = Some((request, meta));
-            return self.launch(cx, worker, LaunchOptions::default());
-        }
-        program.asker = Some(meta.asker.client);
-        program.is_orphaned &= !meta.is_reset;
-        program.audience.handle_sent(meta.asker.client, meta.is_reset, program.stderr.received());
-        match program.pipes.as_mut() {
-            Some(pipes) => pipes.send(cx, worker, (request, meta), deadline),
-            None => {
-                let Request { id, payload, .. } = request;
-                cx.events.push(BackendEvent::Retry { id, payload, meta, failed: None });
-            }
-        }
-    }
-
-    /// Stops or resumes reading the output of a session program, because its connection stopped or resumed reading.
-    pub(crate) fn pause_program(&mut self, io: &mut Context<'_>, worker: WorkerId, paused: bool) {
-        let deadline = self.config.deadline;
-        if let Some(pipes) = self.find(worker).and_then(|program| program.pipes.as_mut()) {
-            if paused { pipes.pause_program(io) } else { pipes.resume_program(io, deadline) }
-        }
-    }
-
-    /// Handles a control message about a request in flight.
-    pub(crate) fn control(
-        &mut self,
-        cx: &mut BackendContext<'_, '_>,
-        worker: WorkerId,
-        id: RequestId,
-        word: RequestControl,
-    ) {
-        let (is_shared, deadline) = (self.config.is_shared, self.config.deadline);
-        let Some(pipes) = self.find(worker).and_then(|program| program.pipes.as_mut()) else {
-            return;
-        };
-        match word {
-            // Replies to other clients arrive through the same pipe.
-            RequestControl::Pause if is_shared => {}
-            RequestControl::Pause => pipes.pause_reply(cx.io, id),
-            RequestControl::Resume => pipes.resume_reply(cx.io, id, deadline),
-            // A frame is complete when it is dispatched.
-            RequestControl::Body(..) | RequestControl::BodyEnd | RequestControl::Splice(_) => {}
-            RequestControl::Abandoned => {
-                pipes.resume_reply(cx.io, id, deadline);
-                pipes.cancel(cx, worker, id);
-                pipes.arm(cx.io, deadline);
-            }
-        }
-    }
-
     /// Handles bytes from the standard output or standard error of a program.
     fn handle_data(
         &mut self,
@@ -482,10 +410,6 @@ impl Programs {
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.live.values().all(Option::is_none)
-    }
-
     /// Handles that a program that serves HTTP accepts connections.
     pub(crate) fn accepts(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
         let starting = self.find(worker).filter(|program| program.phase == Phase::Starting);
@@ -516,15 +440,6 @@ impl Programs {
         {
             program.check_memory(cx.io.now(), cx);
         }
-    }
-
-    pub(crate) fn status(&self) -> Vec<WorkerStatus> {
-        self.status_with(|worker| match self.live.get(worker).and_then(Option::as_ref) {
-            Some(program) => {
-                (program.pipes.as_ref().map_or(0, ProgramPipes::in_flight), program.served)
-            }
-            None => (0, 0),
-        })
     }
 
     /// Returns the status of programs that receive requests by other means; `load` returns the requests in flight and

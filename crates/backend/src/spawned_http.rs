@@ -12,14 +12,16 @@
 //!            it exits ───────────────────────────▶ retired, connections closed, gone
 //! ```
 
+use std::any::Any;
 use std::time::Duration;
 
 use event::{Address, Context, StreamId, TimerId};
 use exchange::mutant::{Mutant, active};
-use exchange::{Cause, PoolId, RequestId, WorkerId};
+use exchange::{ByWorker, Cause, PoolId, RequestId, WorkerId};
 use spawn::PortOwner;
 
-use crate::backend::BackendContext;
+use crate::backend::{Backend, BackendContext};
+use crate::connection_counts::ConnectionCounts;
 use crate::programs::{ExitReport, Programs};
 use crate::system::System;
 use crate::upstream::Upstream;
@@ -31,7 +33,6 @@ use flow::stream_event::StreamEvent;
 use flow::stream_owner::{StreamPurpose, WorkerTimer};
 use observe::status::WorkerStatus;
 
-mod backend;
 mod config;
 mod ports;
 mod readiness;
@@ -101,138 +102,6 @@ impl SpawnedHttp {
             exited_timer: None,
             backlog_timer: None,
         }
-    }
-
-    /// Applies new settings. Settings of processes apply to processes started from now on, and settings of requests
-    /// apply immediately.
-    pub(crate) fn handle_config(&mut self, config: SpawnedHttpConfig) {
-        let SpawnedHttpConfig { program, servers, socket } = config;
-        self.stop_timeout = program.stop_timeout.max(STOP_TIMEOUT_MIN);
-        self.sockets.handle_config(socket, program.arguments.clone());
-        self.programs.handle_config(program);
-        self.servers.handle_tuning(servers);
-    }
-
-    pub(crate) fn start(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
-        let (address, options) = match self.sockets.make(worker, &mut *cx.system.spawner) {
-            Ok(made) => made,
-            Err(error) => {
-                let name = self.programs.name(worker);
-                tracing::warn!(worker = name, "has no socket to serve on: {error}");
-                return cx.events.push(BackendEvent::StartFailed { worker });
-            }
-        };
-        self.readiness_checks.push(Readiness::new(
-            (self.pool_id, worker),
-            address.clone(),
-            options.socket.clone(),
-        ));
-        self.servers.set_address(worker, address, &self.programs.name(worker));
-        self.with_programs(cx, |programs, cx| programs.start(cx, worker, options));
-    }
-
-    /// Stops an idle program.
-    pub(crate) fn stop(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
-        if self.is_starting(worker) {
-            return self.with_programs(cx, |programs, cx| programs.stop(cx, worker));
-        }
-        self.with_server(cx, worker, |servers, cx| servers.stop(cx, worker));
-    }
-
-    /// Stops a program as soon as its requests in flight are answered.
-    pub(crate) fn retire(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
-        self.with_server(cx, worker, |servers, cx| servers.drain(cx, worker));
-    }
-
-    pub(crate) fn dispatch(
-        &mut self,
-        cx: &mut BackendContext<'_, '_>,
-        worker: WorkerId,
-        request: Request,
-        meta: RequestMeta,
-    ) {
-        self.servers.dispatch(cx, worker, request, meta);
-    }
-
-    pub(crate) fn control(
-        &mut self,
-        cx: &mut BackendContext<'_, '_>,
-        worker: WorkerId,
-        id: RequestId,
-        word: RequestControl,
-    ) {
-        self.with_server(cx, worker, |servers, cx| servers.control(cx, worker, id, word));
-    }
-
-    pub(crate) fn is_starting(&self, worker: WorkerId) -> bool {
-        self.readiness_checks.iter().any(|readiness_check| readiness_check.worker == worker)
-    }
-
-    /// Returns the address of a program.
-    pub(crate) fn server_address(&self, worker: WorkerId) -> Option<&Address> {
-        self.servers.server_address(worker)
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.programs.is_empty() && self.delayed.is_empty() && self.exited.is_empty()
-    }
-
-    pub(crate) fn status(&self) -> Vec<WorkerStatus> {
-        self.programs.status_with(|worker| self.servers.load(worker))
-    }
-
-    /// Handles an event on a stream to a program.
-    pub(crate) fn handle_stream_event(
-        &mut self,
-        cx: &mut BackendContext<'_, '_>,
-        (stream, purpose): (StreamId, StreamPurpose),
-        heard: StreamEvent<'_, '_>,
-    ) {
-        match (purpose, heard) {
-            (StreamPurpose::Connection(link), heard) => match self.servers.worker_of(link) {
-                Some(worker) => {
-                    let owner = match heard {
-                        StreamEvent::Connected => self.port_owner(cx.io, worker, stream, cx.system),
-                        _ => PortOwner::Program,
-                    };
-                    self.with_server(cx, worker, |servers, cx| match owner {
-                        PortOwner::Program => {
-                            servers.handle_stream_event(cx, link, heard);
-                        }
-                        PortOwner::Nobody | PortOwner::Other(_) => {
-                            servers.refuse(cx, link);
-                        }
-                    });
-                }
-                None => self.servers.handle_stream_event(cx, link, heard),
-            },
-            (StreamPurpose::Pipe(worker, pipe), heard) => {
-                self.with_programs(cx, |programs, cx| {
-                    programs.handle_stream_event(cx, (worker, pipe), heard);
-                });
-            }
-            (StreamPurpose::ReadinessCheck(worker), StreamEvent::Connected) => {
-                self.handle_connected(cx, worker, stream);
-            }
-            (StreamPurpose::ReadinessCheck(worker), StreamEvent::Closed(_)) => {
-                self.handle_closed(cx.io, worker, stream);
-            }
-            // No request is sent on this stream.
-            (StreamPurpose::ReadinessCheck(_), StreamEvent::Data(data)) => {
-                data.consume(data.bytes().len());
-            }
-            (StreamPurpose::ReadinessCheck(_), _) => {}
-        }
-    }
-
-    /// Handles a report of the process supervisor.
-    pub(crate) fn handle_report(
-        &mut self,
-        cx: &mut BackendContext<'_, '_>,
-        worker: WorkerId,
-        report: spawn::Report,
-    ) {
-        self.with_programs(cx, |programs, cx| programs.handle_report(cx, worker, report));
     }
 
     /// Runs `act` on the processes and handles their events.
@@ -419,7 +288,7 @@ impl SpawnedHttp {
         };
         if readiness_check.handle_connected(cx.io, stream, owner) == Step::Accepts {
             self.end_readiness_check(cx.io, worker);
-            self.with_server(cx, worker, |servers, cx| servers.start(worker, cx.events));
+            self.with_server(cx, worker, |servers, cx| servers.start(cx, worker));
             self.programs.accepts(cx, worker);
         }
     }
@@ -440,21 +309,124 @@ impl SpawnedHttp {
 
     /// Handles a failed or ended connection of the readiness check.
     fn handle_closed(&mut self, io: &mut Context<'_>, worker: WorkerId, stream: StreamId) {
-        if let Some(readiness_check) = self
-            .readiness_checks
-            .iter_mut()
-            .find(|readiness_check| readiness_check.worker == worker)
-        {
-            readiness_check.handle_closed(io, stream);
+        let mut checks = self.readiness_checks.iter_mut();
+        if let Some(check) = checks.find(|check| check.worker == worker) {
+            check.handle_closed(io, stream);
+        }
+    }
+}
+
+impl Backend for SpawnedHttp {
+    /// Applies new settings. Settings of processes apply to processes started from now on, and settings of requests
+    /// apply immediately.
+    fn configure(
+        &mut self,
+        config: Box<dyn Any>,
+        _names: &ByWorker<Option<String>>,
+        _connections: Option<ConnectionCounts>,
+    ) {
+        let Ok(config) = config.downcast::<SpawnedHttpConfig>() else { return };
+        let SpawnedHttpConfig { program, servers, socket } = *config;
+        self.stop_timeout = program.stop_timeout.max(STOP_TIMEOUT_MIN);
+        self.sockets.handle_config(socket, program.arguments.clone());
+        self.programs.handle_config(program);
+        self.servers.handle_tuning(servers);
+    }
+
+    fn start(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
+        let (address, options) = match self.sockets.make(worker, &mut *cx.system.spawner) {
+            Ok(made) => made,
+            Err(error) => {
+                let name = self.programs.name(worker);
+                tracing::warn!(worker = name, "has no socket to serve on: {error}");
+                return cx.events.push(BackendEvent::StartFailed { worker });
+            }
+        };
+        self.readiness_checks.push(Readiness::new(
+            (self.pool_id, worker),
+            address.clone(),
+            options.socket.clone(),
+        ));
+        self.servers.set_address(worker, address, &self.programs.name(worker));
+        self.with_programs(cx, |programs, cx| programs.start(cx, worker, options));
+    }
+
+    /// Stops an idle program.
+    fn stop(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
+        if self.is_starting(worker) {
+            return self.with_programs(cx, |programs, cx| programs.stop(cx, worker));
+        }
+        self.with_server(cx, worker, |servers, cx| servers.stop(cx, worker));
+    }
+
+    /// Stops a program as soon as its requests in flight are answered.
+    fn retire(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
+        self.with_server(cx, worker, |servers, cx| servers.drain(cx, worker));
+    }
+
+    fn dispatch(
+        &mut self,
+        cx: &mut BackendContext<'_, '_>,
+        worker: WorkerId,
+        request: Request,
+        meta: RequestMeta,
+        more_follow: bool,
+    ) {
+        self.servers.dispatch(cx, worker, request, meta, more_follow);
+    }
+
+    fn control(
+        &mut self,
+        cx: &mut BackendContext<'_, '_>,
+        worker: WorkerId,
+        id: RequestId,
+        word: RequestControl,
+    ) {
+        self.with_server(cx, worker, |servers, cx| servers.control(cx, worker, id, word));
+    }
+
+    /// Handles an event on a stream to a program.
+    fn on_stream(
+        &mut self,
+        cx: &mut BackendContext<'_, '_>,
+        (stream, purpose): (StreamId, StreamPurpose),
+        heard: StreamEvent<'_, '_>,
+    ) {
+        match (purpose, heard) {
+            (StreamPurpose::Connection(link), heard) => match self.servers.worker_of(link) {
+                Some(worker) => {
+                    let owner = match heard {
+                        StreamEvent::Connected => self.port_owner(cx.io, worker, stream, cx.system),
+                        _ => PortOwner::Program,
+                    };
+                    self.with_server(cx, worker, |servers, cx| match owner {
+                        PortOwner::Program => servers.handle_stream_event(cx, link, heard),
+                        PortOwner::Nobody | PortOwner::Other(_) => servers.refuse(cx, link),
+                    });
+                }
+                None => self.servers.handle_stream_event(cx, link, heard),
+            },
+            (StreamPurpose::Pipe(worker, pipe), heard) => {
+                self.with_programs(cx, |programs, cx| {
+                    programs.handle_stream_event(cx, (worker, pipe), heard);
+                });
+            }
+            (StreamPurpose::ReadinessCheck(worker), StreamEvent::Connected) => {
+                self.handle_connected(cx, worker, stream);
+            }
+            (StreamPurpose::ReadinessCheck(worker), StreamEvent::Closed(_)) => {
+                self.handle_closed(cx.io, worker, stream);
+            }
+            // No request is sent on this stream.
+            (StreamPurpose::ReadinessCheck(_), StreamEvent::Data(data)) => {
+                data.consume(data.bytes().len());
+            }
+            (StreamPurpose::ReadinessCheck(_), _) => {}
         }
     }
 
     /// Handles a timer.
-    pub(crate) fn handle_timer(
-        &mut self,
-        cx: &mut BackendContext<'_, '_>,
-        (timer, of): (TimerId, WorkerTimer),
-    ) {
+    fn on_timer(&mut self, cx: &mut BackendContext<'_, '_>, (timer, of): (TimerId, WorkerTimer)) {
         match of {
             WorkerTimer::FullBacklog if self.backlog_timer == Some(timer) => {
                 cx.io.cancel_timer(timer);
@@ -490,6 +462,43 @@ impl SpawnedHttp {
             // The timer is stale.
             _ => {}
         }
+    }
+
+    /// Handles a report of the process supervisor.
+    fn on_process(
+        &mut self,
+        cx: &mut BackendContext<'_, '_>,
+        worker: WorkerId,
+        report: spawn::Report,
+    ) {
+        self.with_programs(cx, |programs, cx| programs.on_process(cx, worker, report));
+    }
+
+    fn accepts(
+        &mut self,
+        io: &Context<'_>,
+        worker: WorkerId,
+        stream: StreamId,
+        system: &System,
+    ) -> bool {
+        self.port_owner(io, worker, stream, system) == PortOwner::Program
+    }
+
+    /// Returns the address of a program.
+    fn address(&self, worker: WorkerId) -> Option<&Address> {
+        self.servers.server_address(worker)
+    }
+
+    fn is_starting(&self, worker: WorkerId) -> bool {
+        self.readiness_checks.iter().any(|readiness_check| readiness_check.worker == worker)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.programs.is_empty() && self.delayed.is_empty() && self.exited.is_empty()
+    }
+
+    fn status(&self) -> Vec<WorkerStatus> {
+        self.programs.status_with(|worker| self.servers.load(worker))
     }
 }
 

@@ -21,11 +21,9 @@ use crate::backend::BackendContext;
 use crate::connection_counts::ConnectionCounts;
 use flow::backend_event::BackendEvent;
 use flow::ids::ConnectionId;
-use flow::payload::Request;
 use flow::request_meta::RequestMeta;
 use flow::stream_event::StreamEvent;
 use flow::stream_owner::{StreamOwner, StreamPurpose};
-use observe::status::WorkerStatus;
 
 mod backend;
 mod config;
@@ -106,67 +104,6 @@ impl Upstream {
 
     fn connection(&mut self, id: ConnectionId) -> Option<&mut Connection> {
         self.connections.get_mut(id)
-    }
-
-    /// Starts a server.
-    pub(crate) fn start(&mut self, worker: WorkerId, events: &mut Vec<BackendEvent>) {
-        // The pool assigns indexes by name, so an index without an address has no server.
-        if self.config.addresses.get(worker).is_none() {
-            return events.push(BackendEvent::StartFailed { worker });
-        }
-        *self.live.at(worker) = Some(Server::new(worker));
-        // A new program is a different server from the one that had this index before.
-        if self.config.is_spawned_http {
-            self.reset_reuse_ban(worker.into());
-        }
-        events.push(BackendEvent::Started { worker });
-    }
-
-    /// Sends a request on the idle connection used last, or on a new one.
-    pub(crate) fn dispatch(
-        &mut self,
-        cx: &mut BackendContext<'_, '_>,
-        worker: WorkerId,
-        request: Request,
-        meta: RequestMeta,
-    ) {
-        self.budget.earn(self.config.retries);
-        let Some(server) = self.find(worker).filter(|server| server.retired.is_none()) else {
-            return cx.events.push(BackendEvent::Retry {
-                id: request.id,
-                payload: request.payload,
-                meta,
-                failed: None,
-            });
-        };
-        server.in_flight += 1;
-        if !self.may_reuse(cx.io.now(), worker) {
-            // Another shard may have detected unrequested bytes.
-            self.close_idle(cx.io, worker);
-        }
-        let idle = self.find(worker).and_then(|server| server.idle.pop());
-        let id = match idle {
-            Some(id) => id,
-            None => self.connect(cx, worker),
-        };
-        if self.of_request.len() <= request.id.index() {
-            self.of_request.resize(request.id.index() + 1, id);
-        }
-        self.of_request[request.id.index()] = id;
-        let (deadline, total) = (self.config.deadline, self.config.total);
-        let Some(connection) = self.connections.get_mut(id) else { return };
-        if idle.is_some() {
-            // Bytes that have already arrived would be taken for the reply.
-            cx.io.expect_silence(connection.stream);
-        }
-        connection.send(cx, request, meta, &mut self.scratch);
-        // A new connection has the connect timeout first.
-        if idle.is_some() {
-            cx.io.deadline_in(connection.stream, STEP, deadline);
-        }
-        if let Some(total) = total {
-            cx.io.deadline_in(connection.stream, TOTAL, total);
-        }
     }
 
     fn connect(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) -> ConnectionId {
@@ -500,28 +437,8 @@ impl Upstream {
         }
     }
 
-    /// Stops an idle server.
-    pub(crate) fn stop(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId) {
-        let Some(server) = self.find(worker) else { return };
-        server.retired = Some(true);
-        for id in std::mem::take(&mut server.idle) {
-            self.close(cx.io, id);
-        }
-        self.try_end(worker, true, cx.events);
-    }
-
     /// Returns the display form of the address of a worker.
     fn shown(&self, worker: WorkerId) -> &str {
         self.config.addresses.get(worker).map_or("", |address| &address.1)
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.live.values().all(Option::is_none)
-    }
-
-    pub(crate) fn status(&self) -> Vec<WorkerStatus> {
-        let live = self.live.values().flatten();
-        live.map(|server| server.status(format!("{}/{}", self.pool, self.shown(server.worker))))
-            .collect()
     }
 }

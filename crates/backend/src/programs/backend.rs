@@ -5,10 +5,14 @@ use std::sync::Arc;
 
 use event::{Context, StreamId, TimerId};
 use exchange::{ByWorker, RequestId, WorkerId};
+use spawn::Report;
 
+use super::pipes::ProgramPipes;
+use super::program::Phase;
 use super::{LaunchOptions, ProgramConfig, Programs};
 use crate::backend::{Backend, BackendContext};
 use crate::connection_counts::ConnectionCounts;
+use flow::backend_event::BackendEvent;
 use flow::payload::Request;
 use flow::request_control::RequestControl;
 use flow::request_meta::RequestMeta;
@@ -40,6 +44,7 @@ impl Backend for Programs {
         self.retire(cx, worker);
     }
 
+    /// Sends a request to the program. If the program was found to be faulty in the same turn, the request is returned.
     fn dispatch(
         &mut self,
         cx: &mut BackendContext<'_, '_>,
@@ -48,17 +53,58 @@ impl Backend for Programs {
         meta: RequestMeta,
         _more_follow: bool,
     ) {
-        self.dispatch(cx, worker, (request, meta));
+        let deadline = self.config.deadline;
+        let ready = [Phase::Serving, Phase::Empty];
+        let ready = self.find(worker).filter(|program| ready.contains(&program.phase));
+        let Some(program) = ready else {
+            return cx.events.push(BackendEvent::Retry {
+                id: request.id,
+                payload: request.payload,
+                meta,
+                failed: None,
+            });
+        };
+        if program.phase == Phase::Empty {
+            program.pending = Some((request, meta));
+            return self.launch(cx, worker, LaunchOptions::default());
+        }
+        program.asker = Some(meta.asker.client);
+        program.is_orphaned &= !meta.is_reset;
+        program.audience.handle_sent(meta.asker.client, meta.is_reset, program.stderr.received());
+        match program.pipes.as_mut() {
+            Some(pipes) => pipes.send(cx, worker, (request, meta), deadline),
+            None => {
+                let Request { id, payload, .. } = request;
+                cx.events.push(BackendEvent::Retry { id, payload, meta, failed: None });
+            }
+        }
     }
 
+    /// Handles a control message about a request in flight.
     fn control(
         &mut self,
         cx: &mut BackendContext<'_, '_>,
         worker: WorkerId,
         id: RequestId,
-        control: RequestControl,
+        word: RequestControl,
     ) {
-        self.control(cx, worker, id, control);
+        let (is_shared, deadline) = (self.config.is_shared, self.config.deadline);
+        let Some(pipes) = self.find(worker).and_then(|program| program.pipes.as_mut()) else {
+            return;
+        };
+        match word {
+            // Replies to other clients arrive through the same pipe.
+            RequestControl::Pause if is_shared => {}
+            RequestControl::Pause => pipes.pause_reply(cx.io, id),
+            RequestControl::Resume => pipes.resume_reply(cx.io, id, deadline),
+            // A frame is complete when it is dispatched.
+            RequestControl::Body(..) | RequestControl::BodyEnd | RequestControl::Splice(_) => {}
+            RequestControl::Abandoned => {
+                pipes.resume_reply(cx.io, id, deadline);
+                pipes.cancel(cx, worker, id);
+                pipes.arm(cx.io, deadline);
+            }
+        }
     }
 
     fn on_stream(
@@ -78,32 +124,58 @@ impl Backend for Programs {
         }
     }
 
-    fn on_process(
-        &mut self,
-        cx: &mut BackendContext<'_, '_>,
-        worker: WorkerId,
-        report: spawn::Report,
-    ) {
-        self.handle_report(cx, worker, report);
+    /// Handles a report of the supervisor about the process of a worker.
+    fn on_process(&mut self, cx: &mut BackendContext<'_, '_>, worker: WorkerId, report: Report) {
+        match report {
+            Report::Started { pid, pipes, .. } => {
+                self.handle_started(cx, worker, pid, pipes);
+            }
+            Report::StartFailed { token, error } => {
+                cx.system.tokens.remove(&token);
+                self.handle_start_failed(worker, &error, cx.events);
+            }
+            Report::Exited { exit, .. } => self.handle_exited(cx, worker, exit),
+            // These reports do not concern a single process.
+            Report::SupervisorLost | Report::SupervisorReplaced => {}
+        }
     }
 
+    /// Sets whether the connection of a session program receives its unsolicited output.
     fn set_heard(&mut self, worker: WorkerId, heard: bool) {
-        self.set_heard(worker, heard);
+        if let Some(pipes) = self.find(worker).and_then(|program| program.pipes.as_mut()) {
+            pipes.set_heard(heard);
+        }
     }
 
+    /// Stops or resumes reading the output of a session program, because its connection stopped or resumed reading.
     fn pause_program(&mut self, io: &mut Context<'_>, worker: WorkerId, paused: bool) {
-        self.pause_program(io, worker, paused);
+        let deadline = self.config.deadline;
+        if let Some(pipes) = self.find(worker).and_then(|program| program.pipes.as_mut()) {
+            if paused { pipes.pause_program(io) } else { pipes.resume_program(io, deadline) }
+        }
     }
 
+    /// Handles that the connection of a session program sends no more requests or is `gone`. With `replaced`, the
+    /// program must not serve another connection. Once the connection is gone, the exit of the program counts as
+    /// expected unless it fails, until the program is reset.
     fn leave(&mut self, worker: WorkerId, gone: bool, replaced: bool) {
-        self.leave(worker, gone, replaced);
+        let Some(program) = self.find(worker) else { return };
+        program.is_orphaned |= gone;
+        if let Some(pipes) = program.pipes.as_mut() {
+            pipes.leave(replaced);
+        }
     }
 
     fn is_empty(&self) -> bool {
-        self.is_empty()
+        self.live.values().all(Option::is_none)
     }
 
     fn status(&self) -> Vec<WorkerStatus> {
-        self.status()
+        self.status_with(|worker| match self.live.get(worker).and_then(Option::as_ref) {
+            Some(program) => {
+                (program.pipes.as_ref().map_or(0, ProgramPipes::in_flight), program.served)
+            }
+            None => (0, 0),
+        })
     }
 }

@@ -1,7 +1,6 @@
 //! Events of the streams and processes of programs.
 
 use exchange::WorkerId;
-use spawn::Report;
 
 use super::pipes::{ProgramOutput, ProgramPipes, Suspects};
 use super::{Fault, Pipe, Programs};
@@ -30,24 +29,6 @@ impl Programs {
             }
             // The end of a pipe is reported as its closing.
             StreamEvent::Connected | StreamEvent::Eof | StreamEvent::Relayed(..) => {}
-        }
-    }
-
-    /// Sets whether the connection of a session program receives its unsolicited output.
-    pub(crate) fn set_heard(&mut self, worker: WorkerId, heard: bool) {
-        if let Some(pipes) = self.find(worker).and_then(|program| program.pipes.as_mut()) {
-            pipes.set_heard(heard);
-        }
-    }
-
-    /// Handles that the connection of a session program sends no more requests or is `gone`. With `replaced`, the
-    /// program must not serve another connection. Once the connection is gone, the exit of the program counts as
-    /// expected unless it fails, until the program is reset.
-    pub(crate) fn leave(&mut self, worker: WorkerId, gone: bool, replaced: bool) {
-        let Some(program) = self.find(worker) else { return };
-        program.is_orphaned |= gone;
-        if let Some(pipes) = program.pipes.as_mut() {
-            pipes.leave(replaced);
         }
     }
 
@@ -113,27 +94,6 @@ impl Programs {
             cx.events.push(BackendEvent::Suspect { count, requests });
             self.known.is_strict = true;
             self.apply_alignment();
-        }
-    }
-
-    /// Handles a report of the supervisor about the process of a worker.
-    pub(crate) fn handle_report(
-        &mut self,
-        cx: &mut BackendContext<'_, '_>,
-        worker: WorkerId,
-        report: Report,
-    ) {
-        match report {
-            Report::Started { pid, pipes, .. } => {
-                self.handle_started(cx, worker, pid, pipes);
-            }
-            Report::StartFailed { token, error } => {
-                cx.system.tokens.remove(&token);
-                self.handle_start_failed(worker, &error, cx.events);
-            }
-            Report::Exited { exit, .. } => self.handle_exited(cx, worker, exit),
-            // These reports do not concern a single process.
-            Report::SupervisorLost | Report::SupervisorReplaced => {}
         }
     }
 }

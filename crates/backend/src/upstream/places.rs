@@ -1,13 +1,9 @@
 //! Addresses of servers: reloads, changed addresses of names, and notifications from other shards.
 
-use std::net::SocketAddr;
-
-use event::Context;
 use exchange::{ByWorker, WorkerId, WorkerIndex};
 
+use super::Upstream;
 use super::config::UpstreamConfig;
-use super::fault::Fault;
-use super::{ConnectionId, Upstream};
 use crate::backend::BackendContext;
 use crate::connection_counts::ConnectionCounts;
 
@@ -44,54 +40,6 @@ impl Upstream {
     pub(crate) fn handle_tuning(&mut self, config: UpstreamConfig) {
         let addresses = std::mem::take(&mut self.config.addresses);
         self.config = UpstreamConfig { addresses, ..config };
-    }
-
-    /// Applies a new address of a named server. Idle connections are closed. Busy connections are closed after their
-    /// request. New connections use the new address. If a connection is not established yet, its request also goes to
-    /// the new address.
-    pub(crate) fn handle_moved(
-        &mut self,
-        cx: &mut BackendContext<'_, '_>,
-        name: &str,
-        to: SocketAddr,
-    ) {
-        let to = event::Address::Internet(to);
-        for index in self.config.addresses.indices() {
-            let Some((address, shown)) = self.config.addresses.get_mut(index) else { continue };
-            if shown != name || *address == to {
-                continue;
-            }
-            *address = to.clone();
-            self.reset_reuse_ban(index);
-            let Some(server) = self.live.get_mut(index).and_then(Option::as_mut) else { continue };
-            let worker = server.worker;
-            for id in std::mem::take(&mut server.idle) {
-                self.close(cx.io, id);
-            }
-            for id in self.connections.places().into_iter().map(ConnectionId) {
-                let Some(connection) =
-                    self.connection(id).filter(|connection| connection.worker == worker)
-                else {
-                    continue;
-                };
-                connection.address_changed = true;
-                // If the client has already been asked for the body, the request cannot be retried.
-                let whole = connection.flight.as_ref().is_none_or(|flight| !flight.passed);
-                if connection.is_connecting() && whole {
-                    self.lose(cx, id, Fault::Moved);
-                }
-            }
-        }
-    }
-
-    /// Closes the connection to this server that has been idle longest, because another shard needs a connection.
-    pub(crate) fn close_idle_for_shard(&mut self, io: &mut Context<'_>, server: WorkerIndex) {
-        let short = self.room.as_ref().is_some_and(|room| room.is_short(server));
-        let server = self.live.get(server).and_then(Option::as_ref);
-        let resting = server.filter(|_| short).and_then(|server| server.idle.first().copied());
-        if let Some(id) = resting {
-            self.close(io, id);
-        }
     }
 
     /// Stops using a server to which another shard could not connect, or which the owner shard considers down. Idle

@@ -48,16 +48,6 @@ impl Upstream {
         self.close_idle(cx.io, worker);
     }
 
-    /// Closes an idle connection to any server. Returns `false` if there is none.
-    pub(crate) fn close_one_idle(&mut self, io: &mut Context<'_>) -> bool {
-        let idle = self
-            .live
-            .iter()
-            .filter_map(|(_, it)| it.as_ref())
-            .find_map(|server| server.idle.first().copied());
-        idle.inspect(|id| self.close(io, *id)).is_some()
-    }
-
     /// Closes the idle connections to a server.
     pub(super) fn close_idle(&mut self, io: &mut Context<'_>, worker: WorkerId) {
         let idle = self.find(worker).map(|server| std::mem::take(&mut server.idle));
