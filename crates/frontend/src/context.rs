@@ -1,8 +1,11 @@
-//! The context of a session for one call: the engine, scratch memory, and the access log entry of the current request.
+//! The context of a session for one call: the loop, the engine, scratch memory, and the access log entry of the
+//! current request.
 //!
 //! The shard owns the parts and creates a context for each call, so data of one client cannot remain for the next.
 
 use std::any::Any;
+
+use event::Context;
 
 use crate::routing;
 use flow::address_limits::AddressLimits;
@@ -45,7 +48,9 @@ impl Scratch {
 }
 
 /// The context of a session for one call.
-pub struct SessionContext<'a> {
+pub struct SessionContext<'a, 'b> {
+    /// The loop.
+    pub io: &'a mut Context<'b>,
     /// The engine.
     pub requests: &'a mut dyn Requests,
     /// Limits per client address.
@@ -56,20 +61,21 @@ pub struct SessionContext<'a> {
     pub entry: Option<Box<AccessEntry>>,
 }
 
-impl std::fmt::Debug for SessionContext<'_> {
+impl std::fmt::Debug for SessionContext<'_, '_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SessionContext").field("entry", &self.entry).finish_non_exhaustive()
     }
 }
 
-impl<'a> SessionContext<'a> {
+impl<'a, 'b> SessionContext<'a, 'b> {
     /// A context without an access log entry.
     pub fn new(
+        io: &'a mut Context<'b>,
         requests: &'a mut dyn Requests,
         address_limits: &'a mut dyn AddressLimits,
         scratch: &'a mut Scratch,
     ) -> Self {
-        Self { requests, address_limits, scratch, entry: None }
+        Self { io, requests, address_limits, scratch, entry: None }
     }
 }
 

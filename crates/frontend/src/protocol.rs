@@ -64,8 +64,7 @@ pub trait ProtocolConfig: Any + fmt::Debug + Send + Sync {
         self: Arc<Self>,
         id: SessionId,
         transport: &mut Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) -> Box<dyn Protocol>;
 
     /// Writes the rejection of a datagram, or of a connection that does not become a session. If it writes nothing,
@@ -84,7 +83,7 @@ pub trait ProtocolConfig: Any + fmt::Debug + Send + Sync {
         connection: &ConnectionConfig,
         (bytes, is_last): (&[u8], bool),
         outcome: &Outcome,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) -> bool {
         let _ = (connection, bytes, is_last, outcome, cx);
         true
@@ -102,50 +101,37 @@ pub trait Protocol: fmt::Debug + Send {
     fn handle_data(
         &mut self,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         data: &mut Data<'_>,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) -> Received;
 
     /// Handles an event about request `sequence`.
     fn deliver(
         &mut self,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         sequence: u64,
         reply_event: ReplyEvent,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     );
 
     /// Handles a complete reply to request `sequence`: its head, and its outcome.
     fn deliver_whole(
         &mut self,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         (sequence, head, outcome): (u64, BoxedReplyHead, Outcome),
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
-        self.deliver(transport, io, sequence, ReplyEvent::Head(head), cx);
-        self.deliver(transport, io, sequence, ReplyEvent::End(outcome), cx);
+        self.deliver(transport, sequence, ReplyEvent::Head(head), cx);
+        self.deliver(transport, sequence, ReplyEvent::End(outcome), cx);
     }
 
     /// Writes ready replies up to the high-water mark, resumes reading when there is room again, and
     /// [closes](Transport::finish) the connection when it is complete.
-    fn flush(
-        &mut self,
-        transport: &mut Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
-    );
+    fn flush(&mut self, transport: &mut Transport, cx: &mut SessionContext<'_, '_>);
 
     /// Writes all ready replies, also above the high-water mark: the connection ends. `true`: it must be reset,
     /// because an incomplete reply could be mistaken for a complete one.
-    fn flush_all(
-        &mut self,
-        transport: &mut Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
-    ) -> bool;
+    fn flush_all(&mut self, transport: &mut Transport, cx: &mut SessionContext<'_, '_>) -> bool;
 
     /// Whether a request has begun and is not complete, or has not been answered.
     fn has_begun(&self) -> bool;
@@ -162,23 +148,13 @@ pub trait Protocol: fmt::Debug + Send {
     }
 
     /// The [READ](crate::transport::READ) deadline has passed.
-    fn handle_slow(
-        &mut self,
-        transport: &mut Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
-    ) {
-        let _ = (transport, io, cx);
+    fn handle_slow(&mut self, transport: &mut Transport, cx: &mut SessionContext<'_, '_>) {
+        let _ = (transport, cx);
     }
 
     /// The client has shut down its sending direction. `true`: the session must be closed.
-    fn handle_eof(
-        &mut self,
-        transport: &mut Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
-    ) -> bool {
-        let _ = (io, cx);
+    fn handle_eof(&mut self, transport: &mut Transport, cx: &mut SessionContext<'_, '_>) -> bool {
+        let _ = cx;
         !transport.listener().keeps_half_closed
     }
 
@@ -186,10 +162,9 @@ pub trait Protocol: fmt::Debug + Send {
     fn handle_end_ahead(
         &mut self,
         transport: &mut Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) -> bool {
-        let _ = (transport, io, cx);
+        let _ = (transport, cx);
         false
     }
 
@@ -204,11 +179,10 @@ pub trait Protocol: fmt::Debug + Send {
     fn handle_listener(
         &mut self,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         connection: &Arc<ConnectionConfig>,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
-        let _ = (transport, io, connection, cx);
+        let _ = (transport, connection, cx);
     }
 
     /// Called before received bytes are handled, while the listener has settings that the connection does not use yet.
@@ -222,13 +196,8 @@ pub trait Protocol: fmt::Debug + Send {
     }
 
     /// A graceful shutdown begins.
-    fn begin_drain(
-        &mut self,
-        transport: &mut Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
-    ) {
-        let _ = (transport, io, cx);
+    fn begin_drain(&mut self, transport: &mut Transport, cx: &mut SessionContext<'_, '_>) {
+        let _ = (transport, cx);
     }
 
     /// Whether a further request may still be submitted during a drain.
@@ -272,7 +241,7 @@ pub trait Protocol: fmt::Debug + Send {
         transport: &Transport,
         pool: PoolId,
         frame: &Slice,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) -> bool {
         let _ = (transport, pool, frame, cx);
         false
@@ -289,12 +258,12 @@ pub trait Protocol: fmt::Debug + Send {
     }
 
     /// Removes the client from the clients that wait for room.
-    fn stop_waiting(&mut self, cx: &mut SessionContext<'_>) {
+    fn stop_waiting(&mut self, cx: &mut SessionContext<'_, '_>) {
         let _ = cx;
     }
 
     /// The client is gone or was disconnected.
-    fn end(&mut self, transport: &Transport, cause: Cause, cx: &mut SessionContext<'_>) {
+    fn end(&mut self, transport: &Transport, cause: Cause, cx: &mut SessionContext<'_, '_>) {
         let _ = (transport, cause, cx);
     }
 

@@ -44,16 +44,15 @@ impl Session {
     /// Starts the session of an accepted connection. `entry`: the address under which it was admitted, if the listener
     /// limits addresses.
     pub fn open(
-        io: &mut Context<'_>,
         id: SessionId,
         stream: StreamId,
         (peer, entry): (Peer, Option<Entry>),
         listener: &ListenerConfig,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) -> Self {
         let connection = Arc::clone(&listener.connection);
-        let mut transport = Transport::open(io, stream, peer, entry, connection);
-        let protocol = Arc::clone(&listener.protocol_config).open(id, &mut transport, io, cx);
+        let mut transport = Transport::open(cx.io, stream, peer, entry, connection);
+        let protocol = Arc::clone(&listener.protocol_config).open(id, &mut transport, cx);
         Self { transport, protocol }
     }
 
@@ -71,11 +70,10 @@ impl Session {
     /// new pool and keeps its limits.
     pub fn handle_listener(
         &mut self,
-        io: &mut Context<'_>,
         connection: &Arc<ConnectionConfig>,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
-        self.protocol.handle_listener(&mut self.transport, io, connection, cx);
+        self.protocol.handle_listener(&mut self.transport, connection, cx);
     }
 
     /// Applies new settings of the listener, unless a request is in progress.
@@ -88,20 +86,19 @@ impl Session {
     /// Handles received bytes. Returns why the connection is closed once its rejection is sent, if it is.
     pub fn handle_data(
         &mut self,
-        io: &mut Context<'_>,
         data: &mut Data<'_>,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) -> Option<Closing> {
         if self.transport.is_closing() {
             data.consume(data.bytes().len());
             return None;
         }
-        match self.protocol.handle_data(&mut self.transport, io, data, cx) {
+        match self.protocol.handle_data(&mut self.transport, data, cx) {
             Received::Discarded => {}
-            Received::Nothing => self.transport.record_input(io, false),
-            Received::Request => self.transport.record_input(io, true),
+            Received::Nothing => self.transport.record_input(cx.io, false),
+            Received::Request => self.transport.record_input(cx.io, true),
             Received::Rejected(closing) => {
-                self.transport.record_input(io, true);
+                self.transport.record_input(cx.io, true);
                 return Some(closing);
             }
         }
@@ -109,38 +106,41 @@ impl Session {
     }
 
     /// A program of this pool sent a message to all clients. Returns whether it applies to this client.
-    pub fn announce(&mut self, pool: PoolId, frame: &Slice, cx: &mut SessionContext<'_>) -> bool {
+    pub fn announce(
+        &mut self,
+        pool: PoolId,
+        frame: &Slice,
+        cx: &mut SessionContext<'_, '_>,
+    ) -> bool {
         self.protocol.announce(&self.transport, pool, frame, cx)
     }
 
     /// Handles an event about request `sequence`.
     pub fn deliver(
         &mut self,
-        io: &mut Context<'_>,
         sequence: u64,
         reply_event: ReplyEvent,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
-        self.protocol.deliver(&mut self.transport, io, sequence, reply_event, cx);
+        self.protocol.deliver(&mut self.transport, sequence, reply_event, cx);
     }
 
     /// Handles a complete reply to request `sequence`: its head, and its outcome.
     pub fn deliver_whole(
         &mut self,
-        io: &mut Context<'_>,
         sequence: u64,
         head: BoxedReplyHead,
         outcome: Outcome,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         let reply = (sequence, head, outcome);
-        self.protocol.deliver_whole(&mut self.transport, io, reply, cx);
+        self.protocol.deliver_whole(&mut self.transport, reply, cx);
     }
 
     /// Writes ready replies up to the high-water mark, resumes reading when there is room again, and closes the session
     /// when it is complete.
-    pub fn flush(&mut self, io: &mut Context<'_>, cx: &mut SessionContext<'_>) {
-        self.protocol.flush(&mut self.transport, io, cx);
+    pub fn flush(&mut self, cx: &mut SessionContext<'_, '_>) {
+        self.protocol.flush(&mut self.transport, cx);
     }
 
     /// Closes the stream immediately. It is reset if an incomplete reply could be mistaken for a complete one.
@@ -153,26 +153,25 @@ impl Session {
     }
 
     /// Writes all ready replies, also above the high-water mark, and closes the session after they are sent.
-    pub fn flush_and_finish(&mut self, io: &mut Context<'_>, cx: &mut SessionContext<'_>) {
-        if self.protocol.flush_all(&mut self.transport, io, cx) {
-            return self.transport.reset(io);
+    pub fn flush_and_finish(&mut self, cx: &mut SessionContext<'_, '_>) {
+        if self.protocol.flush_all(&mut self.transport, cx) {
+            return self.transport.reset(cx.io);
         }
         // A client that has received everything needs only the end. Others get time to read.
-        let told = self.transport.queued(io) == 0;
-        self.transport.finish(io, told.then_some(CLOSING_LINGER));
+        let told = self.transport.queued(cx.io) == 0;
+        self.transport.finish(cx.io, told.then_some(CLOSING_LINGER));
     }
 
     /// Handles a deadline. Returns the reason if the connection must be closed: immediately, or cleanly if it was
     /// [idle](Closing::Idle).
     pub fn handle_deadline(
         &mut self,
-        io: &mut Context<'_>,
         name: DeadlineName,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) -> Option<Closing> {
         match name {
-            LOOK => return self.look(io, cx.requests),
-            READ => self.protocol.handle_slow(&mut self.transport, io, cx),
+            LOOK => return self.look(cx.io, cx.requests),
+            READ => self.protocol.handle_slow(&mut self.transport, cx),
             DeadlineName(_) => {}
         }
         None
@@ -211,19 +210,19 @@ impl Session {
     }
 
     /// The client has shut down its sending direction. `true`: the session must be closed.
-    pub fn handle_eof(&mut self, io: &mut Context<'_>, cx: &mut SessionContext<'_>) -> bool {
-        self.protocol.handle_eof(&mut self.transport, io, cx)
+    pub fn handle_eof(&mut self, cx: &mut SessionContext<'_, '_>) -> bool {
+        self.protocol.handle_eof(&mut self.transport, cx)
     }
 
     /// A client that is not being read has shut down its sending direction. `true`: the session must be closed.
-    pub fn handle_end_ahead(&mut self, io: &mut Context<'_>, cx: &mut SessionContext<'_>) -> bool {
-        self.protocol.handle_end_ahead(&mut self.transport, io, cx)
+    pub fn handle_end_ahead(&mut self, cx: &mut SessionContext<'_, '_>) -> bool {
+        self.protocol.handle_end_ahead(&mut self.transport, cx)
     }
 
     /// Begins a graceful shutdown. Framed requests are rejected from now on. An HTTP connection is served until it has
     /// received a response with `Connection: close`, or was idle for `drain_keepalive_timeout`.
-    pub fn begin_drain(&mut self, io: &mut Context<'_>, cx: &mut SessionContext<'_>) {
-        self.protocol.begin_drain(&mut self.transport, io, cx);
+    pub fn begin_drain(&mut self, cx: &mut SessionContext<'_, '_>) {
+        self.protocol.begin_drain(&mut self.transport, cx);
     }
 
     /// Whether this client may still submit a request during a drain.
@@ -251,7 +250,7 @@ impl Session {
     }
 
     /// The client is gone or was disconnected. An incomplete request is written to the access log.
-    pub fn end(&mut self, cause: Cause, cx: &mut SessionContext<'_>) {
+    pub fn end(&mut self, cause: Cause, cx: &mut SessionContext<'_, '_>) {
         self.protocol.end(&self.transport, cause, cx);
     }
 
@@ -261,7 +260,7 @@ impl Session {
     }
 
     /// Removes the client from the clients that wait for room.
-    pub fn stop_waiting(&mut self, cx: &mut SessionContext<'_>) {
+    pub fn stop_waiting(&mut self, cx: &mut SessionContext<'_, '_>) {
         self.protocol.stop_waiting(cx);
     }
 

@@ -30,11 +30,23 @@ use flow::reply_event::ReplyEvent;
 use flow::stream_event::StreamEvent;
 use flow::stream_owner::{StreamOwner, TimerOwner};
 use frontend::listener::ListenerConfig;
-use frontend::session::{Scratch, Session, SessionContext};
+use frontend::session::{Scratch, Session};
 use observe::access_log::{AccessLog, AccessLogConfig, LogSink};
 use observe::closings::Closings;
 use observe::metrics::Metrics;
 use observe::rejections::Rejections;
+
+/// Creates the context of a session. A method would borrow the whole shard, and the session is a part of it.
+macro_rules! session_context {
+    ($shard:ident, $io:expr) => {
+        frontend::session::SessionContext::new(
+            $io,
+            &mut $shard.engine,
+            &mut $shard.listener_limits,
+            &mut $shard.scratch,
+        )
+    };
+}
 
 mod address_uses;
 mod assemble;
@@ -269,7 +281,7 @@ impl Shard {
     /// Delivers parts and outcomes to their clients.
     fn hand_out(&mut self, io: &mut Context<'_>) {
         if self.engine.finished.is_empty() {
-            return self.announce();
+            return self.announce(io);
         }
         let mut finished = std::mem::take(&mut self.engine.finished);
         let mut reply_events = finished.drain(..);
@@ -307,16 +319,12 @@ impl Shard {
                         ReplyEvent::Head(_) => end_behind(&mut reply_events, id, sequence),
                         _ => None,
                     };
-                    let mut cx = SessionContext::new(
-                        &mut self.engine,
-                        &mut self.listener_limits,
-                        &mut self.scratch,
-                    );
+                    let mut cx = session_context!(self, io);
                     match (reply_event, end) {
                         (ReplyEvent::Head(head), Some(outcome)) => {
-                            session.deliver_whole(io, sequence, head, outcome, &mut cx);
+                            session.deliver_whole(sequence, head, outcome, &mut cx);
                         }
-                        (reply_event, _) => session.deliver(io, sequence, reply_event, &mut cx),
+                        (reply_event, _) => session.deliver(sequence, reply_event, &mut cx),
                     }
                     // Like `touch`, for a session that is already looked up.
                     if !session.set_dirty(true) {
@@ -327,7 +335,7 @@ impl Shard {
         }
         drop(reply_events);
         self.engine.finished = finished;
-        self.announce();
+        self.announce(io);
     }
 
     /// Sets the timer to the next time at which a pool or a backend needs to run.

@@ -41,8 +41,7 @@ impl ProtocolConfig for ConnectConfig {
         self: Arc<Self>,
         id: SessionId,
         transport: &mut Transport,
-        _calls: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) -> Box<dyn Protocol> {
         Box::new(Connect::open(id, transport, cx))
     }
@@ -58,8 +57,7 @@ impl ProtocolConfig for DatagramConfig {
         self: Arc<Self>,
         id: SessionId,
         transport: &mut Transport,
-        _calls: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) -> Box<dyn Protocol> {
         Box::new(Connect::open(id, transport, cx))
     }
@@ -81,7 +79,7 @@ fn write_refusal(outcome: &Outcome, out: &mut Vec<u8>) {
 
 impl Connect {
     /// Submits the request. Its body is the address of the client.
-    fn open(id: SessionId, transport: &Transport, cx: &mut SessionContext<'_>) -> Self {
+    fn open(id: SessionId, transport: &Transport, cx: &mut SessionContext<'_, '_>) -> Self {
         let listener = transport.listener();
         cx.entry = cx.requests.access_log().begin(listener.logged.as_ref());
         let (pool, source) = (listener.pool, transport.source());
@@ -144,9 +142,8 @@ impl Protocol for Connect {
     fn handle_data(
         &mut self,
         _transport: &mut Transport,
-        _calls: &mut Context<'_>,
         data: &mut Data<'_>,
-        _cx: &mut SessionContext<'_>,
+        _cx: &mut SessionContext<'_, '_>,
     ) -> Received {
         data.consume(data.bytes().len());
         Received::Discarded
@@ -155,10 +152,9 @@ impl Protocol for Connect {
     fn deliver(
         &mut self,
         transport: &mut Transport,
-        _calls: &mut Context<'_>,
         _sequence: u64,
         reply_event: ReplyEvent,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         let send_max = transport.listener().limits.send_max;
         let length = match &reply_event {
@@ -207,15 +203,10 @@ impl Protocol for Connect {
         }
     }
 
-    fn flush(
-        &mut self,
-        transport: &mut Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
-    ) {
+    fn flush(&mut self, transport: &mut Transport, cx: &mut SessionContext<'_, '_>) {
         let high = transport.listener().limits.send_high;
-        self.write_below(transport, io, &mut cx.scratch.bytes, high);
-        let hold = transport.holds_back(io, self.came);
+        self.write_below(transport, cx.io, &mut cx.scratch.bytes, high);
+        let hold = transport.holds_back(cx.io, self.came);
         if let Some(request) = self.request
             && hold != self.holding
         {
@@ -223,17 +214,12 @@ impl Protocol for Connect {
             cx.requests.pause_reply(request, hold);
         }
         if !self.is_owed() {
-            transport.finish(io, None);
+            transport.finish(cx.io, None);
         }
     }
 
-    fn flush_all(
-        &mut self,
-        transport: &mut Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
-    ) -> bool {
-        self.write_below(transport, io, &mut cx.scratch.bytes, usize::MAX);
+    fn flush_all(&mut self, transport: &mut Transport, cx: &mut SessionContext<'_, '_>) -> bool {
+        self.write_below(transport, cx.io, &mut cx.scratch.bytes, usize::MAX);
         false
     }
 

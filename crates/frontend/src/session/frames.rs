@@ -97,8 +97,7 @@ impl ProtocolConfig for FramesConfig {
         self: Arc<Self>,
         id: SessionId,
         transport: &mut Transport,
-        _calls: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) -> Box<dyn Protocol> {
         Box::new(Frames::new(id, transport.listener().pool, self, cx.requests))
     }
@@ -117,16 +116,15 @@ impl Frames {
     fn handle_pool(
         &mut self,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         pool: PoolId,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         if pool != self.pool
             && cx.requests.replies_lines(pool) == cx.requests.replies_lines(self.pool)
         {
             self.stop_waiting_for_room(cx);
             self.pool = pool;
-            self.read_on(transport, io, cx.requests);
+            self.read_on(transport, cx.io, cx.requests);
         }
     }
 
@@ -164,9 +162,8 @@ impl Frames {
     fn read(
         &mut self,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         data: &mut Data<'_>,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         let bytes = data.bytes();
         if self.input == Input::Ended {
@@ -200,18 +197,18 @@ impl Frames {
         };
         data.consume(consumed);
         self.return_grant(cx);
-        if self.is_full(cx.requests) || transport.over_high_water(io) {
-            transport.pause(io);
+        if self.is_full(cx.requests) || transport.over_high_water(cx.io) {
+            transport.pause(cx.io);
             // The client may have left before; it is not reported again.
             if self.has_left(transport) {
-                return transport.reset(io);
+                return transport.reset(cx.io);
             }
         }
-        self.watch_begun(transport, io, shown - consumed, found);
+        self.watch_begun(transport, cx.io, shown - consumed, found);
     }
 
     /// Handles the remaining bytes of a client that has ended its input.
-    fn handle_last(&mut self, transport: &Transport, rest: &[u8], cx: &mut SessionContext<'_>) {
+    fn handle_last(&mut self, transport: &Transport, rest: &[u8], cx: &mut SessionContext<'_, '_>) {
         self.finish_too_long(transport, cx);
         let incomplete = match self.decoder.finish(rest) {
             None => return,
@@ -238,7 +235,7 @@ impl Frames {
         transport: &Transport,
         piece: Piece,
         bytes: &[u8],
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         let is_too_long =
             matches!(piece, Piece::TooLong { .. } | Piece::Broken(wire::Fault::TooLong));
@@ -273,7 +270,7 @@ impl Frames {
         transport: &Transport,
         range: Range<usize>,
         bytes: &[u8],
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         let frame = &bytes[range];
         if self.follows_long_line && self.refuses_host(transport, frame, cx) {
@@ -338,7 +335,7 @@ impl Frames {
         &mut self,
         frame: &[u8],
         message: &Message,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) -> Option<Name> {
         // The connection's own program receives all messages with their ids.
         let is_own = cx.requests.has_owners(self.pool);
@@ -372,7 +369,7 @@ impl Frames {
         transport: &Transport,
         outcome: Outcome,
         name: Name,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         if cx.entry.is_none() {
             cx.entry = cx.requests.access_log().begin(transport.listener().logged.as_ref());
@@ -387,12 +384,7 @@ impl Frames {
     }
 
     /// A frame was not complete in time. It is rejected, and the connection ends after the outstanding replies.
-    fn refuse_slow(
-        &mut self,
-        transport: &Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
-    ) {
+    fn refuse_slow(&mut self, transport: &Transport, cx: &mut SessionContext<'_, '_>) {
         if self.ending == Ending::Reset {
             // The flush of the session checks the output.
             return;
@@ -401,7 +393,7 @@ impl Frames {
         let outcome = Outcome::ended(Cause::Incomplete, Phase::Receive, &text);
         self.refuse(transport, outcome, Name::Unknown, cx);
         self.input = Input::Ended;
-        transport.disarm_read(io);
+        transport.disarm_read(cx.io);
     }
 
     /// A program of this pool sent a message to all clients. Clients receive it if they have received a reply from the
@@ -411,7 +403,7 @@ impl Frames {
         transport: &Transport,
         pool: PoolId,
         frame: &Slice,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) -> bool {
         let hears = self.answered && pool == self.pool && self.config.framing.is_json();
         if !hears || self.reply_queue.has_aside(frame) {
@@ -432,7 +424,7 @@ impl Frames {
         transport: &Transport,
         sequence: u64,
         reply_event: ReplyEvent,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         self.answered |= matches!(
             reply_event,
@@ -459,24 +451,19 @@ impl Frames {
         }
     }
 
-    fn write_ready(
-        &mut self,
-        transport: &mut Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
-    ) {
+    fn write_ready(&mut self, transport: &mut Transport, cx: &mut SessionContext<'_, '_>) {
         let high = transport.listener().limits.send_high;
-        self.write_below(transport, io, &mut cx.scratch.bytes, high);
-        self.pause_reply(transport, io, cx);
-        self.read_on(transport, io, cx.requests);
+        self.write_below(transport, cx.io, &mut cx.scratch.bytes, high);
+        self.pause_reply(transport, cx);
+        self.read_on(transport, cx.io, cx.requests);
         if self.input == Input::Ended
             && self.reply_queue.is_empty()
             && !self.reply_queue.has_asides()
         {
             if self.ending == Ending::Reset {
-                self.reset(transport, io);
+                self.reset(transport, cx.io);
             } else {
-                transport.finish(io, None);
+                transport.finish(cx.io, None);
             }
         }
     }
@@ -512,13 +499,8 @@ impl Frames {
     }
 
     /// Pauses the worker whose parts the client does not read, if its protocol allows it.
-    fn pause_reply(
-        &mut self,
-        transport: &Transport,
-        io: &Context<'_>,
-        cx: &mut SessionContext<'_>,
-    ) {
-        let clogged = transport.over_high_water(io);
+    fn pause_reply(&mut self, transport: &Transport, cx: &mut SessionContext<'_, '_>) {
+        let clogged = transport.over_high_water(cx.io);
         // All output of its own program is for this client.
         let hush = (clogged && self.reply_queue.has_asides()).then_some(self.pool);
         if hush != self.hushing {
@@ -530,7 +512,7 @@ impl Frames {
             }
         }
         let streaming = self.reply_queue.streaming();
-        let wanted = streaming.filter(|(_, came)| transport.holds_back(io, *came));
+        let wanted = streaming.filter(|(_, came)| transport.holds_back(cx.io, *came));
         let wanted = wanted.map(|(request, _)| request);
         if wanted != self.holding {
             if let Some(before) = self.holding {

@@ -45,7 +45,7 @@ mod unfit;
 
 use std::sync::Arc;
 
-use event::{Context, Data};
+use event::Data;
 use exchange::Slice;
 use wire::http1::{Body, BodyKind, Limits, Method, Refusal, Sending, WholeChunks};
 
@@ -94,9 +94,8 @@ impl HttpExchange {
         &mut self,
         config: &Arc<HttpConfig>,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         data: &mut Data<'_>,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         loop {
             let bytes = data.bytes();
@@ -104,24 +103,24 @@ impl HttpExchange {
                 Input::Ended => return data.consume(bytes.len()),
                 Input::Head if bytes.is_empty() => return,
                 // Responses of routes wait only for the client.
-                Input::Head if transport.over_high_water(io) => return transport.pause(io),
+                Input::Head if transport.over_high_water(cx.io) => return transport.pause(cx.io),
                 Input::Head => {
                     self.method = method_begun(bytes);
                     let found = match self.scan.next(bytes, &config.limits) {
                         Ok(Some(found)) => found,
-                        Ok(None) => return self.watch_head(config, transport, io),
+                        Ok(None) => return self.watch_head(config, transport, cx.io),
                         Err(refusal) => {
-                            return self.refuse_unread(bytes, transport, io, refusal, cx);
+                            return self.refuse_unread(bytes, transport, refusal, cx);
                         }
                     };
                     let end = found.head.end;
                     match HttpRequest::read(&bytes[found.head.clone()], &found, &config.limits) {
                         Ok(request) => {
                             data.consume(end);
-                            self.ask(config, transport, io, data, request, cx);
+                            self.ask(config, transport, data, request, cx);
                         }
                         Err(refusal) => {
-                            self.refuse_unread(bytes, transport, io, refusal, cx);
+                            self.refuse_unread(bytes, transport, refusal, cx);
                             data.consume(end);
                         }
                     }
@@ -129,11 +128,11 @@ impl HttpExchange {
                 Input::Body(body) => {
                     let Some(asked) = self.asked.as_ref().filter(|asked| asked.wanted) else {
                         // The body is not read before the worker accepts it.
-                        return transport.pause(io);
+                        return transport.pause(cx.io);
                     };
                     let run = match body.run(bytes, &config.limits) {
                         Ok(run) => run,
-                        Err(refusal) => return self.refuse(transport, io, refusal, cx),
+                        Err(refusal) => return self.refuse(transport, refusal, cx),
                     };
                     if run.pass > 0 {
                         cx.requests.pass(asked.request, data.take(run.pass), run.data);
@@ -142,27 +141,27 @@ impl HttpExchange {
                     if body.is_done() {
                         cx.requests.pass_end(asked.request);
                         self.step(Move::Complete, Input::Whole);
-                        self.unwatch(transport, io);
+                        self.unwatch(transport, cx.io);
                     } else {
                         let came = run.pass + run.drop;
-                        self.watch_body(config, transport, io, came);
+                        self.watch_body(config, transport, cx.io, came);
                         if came == 0 {
                             return;
                         }
                     }
                 }
                 Input::BufferedBody(_) => {
-                    if !self.gather(config, transport, io, data, cx) {
+                    if !self.gather(config, transport, data, cx) {
                         return;
                     }
                 }
                 Input::Whole => {
                     if !bytes.is_empty() {
-                        transport.pause(io);
+                        transport.pause(cx.io);
                     }
                     return;
                 }
-                Input::Switched => return self.talk(transport, io, data, cx),
+                Input::Switched => return self.talk(transport, data, cx),
             }
         }
     }
@@ -172,12 +171,11 @@ impl HttpExchange {
         &mut self,
         config: &Arc<HttpConfig>,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         data: &mut Data<'_>,
         mut request: HttpRequest,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
-        self.unwatch(transport, io);
+        self.unwatch(transport, cx.io);
         let head = request.head_mut();
         cx.entry = cx.requests.access_log().begin_head(
             transport.listener().logged.as_ref(),
@@ -186,10 +184,10 @@ impl HttpExchange {
         );
         let asked = cx.address_limits.request(cx.requests.now(), transport.entry());
         if let Err(outcome) = asked {
-            return self.refuse_whole(transport, io, head, &outcome, cx);
+            return self.refuse_whole(transport, head, &outcome, cx);
         }
         if head.method() == Method::Trace && !config.allow_trace {
-            return self.refuse_on(RouteId::REST, transport, io, Refusal::Trace, cx);
+            return self.refuse_on(RouteId::REST, transport, Refusal::Trace, cx);
         }
         let mut ways = std::mem::take(&mut cx.scratch.routes);
         let way = config.routing.as_ref().map(|routing| routing.way(head, &mut ways));
@@ -197,12 +195,12 @@ impl HttpExchange {
             None => (transport.listener().pool, RouteId::REST, None),
             Some(RouteDecision::Pool { pool, route, config }) => (pool, route, Some(config)),
             Some(way) => {
-                self.answer(transport, io, head, &way, &ways, cx);
+                self.answer(transport, head, &way, &ways, cx);
                 cx.scratch.routes = ways;
                 return;
             }
         };
-        if self.stops_here(route, transport, io, head, cx) {
+        if self.stops_here(route, transport, head, cx) {
             cx.scratch.routes = ways;
             return;
         }
@@ -214,14 +212,7 @@ impl HttpExchange {
         match cx.requests.shape(pool) {
             RequestShape::Messages => {}
             shape => {
-                return self.ask_whole(
-                    (&shape, &route_context),
-                    config,
-                    transport,
-                    io,
-                    request,
-                    cx,
-                );
+                return self.ask_whole((&shape, &route_context), config, transport, request, cx);
             }
         }
         let head = request.head_mut();
@@ -263,7 +254,7 @@ impl HttpExchange {
             log_entry.bytes_in = body_bytes as u64;
         }
         if let Err(refusal) = held {
-            return self.refuse_on(route, transport, io, refusal, cx);
+            return self.refuse_on(route, transport, refusal, cx);
         }
         if body.is_done() {
             self.step(Move::Ask, Input::Whole);
@@ -279,25 +270,20 @@ impl HttpExchange {
         self.asked = Some(ActiveRequest { waits: meta.waits && meta.more, ..asked });
     }
 
-    pub(super) fn flush(
-        &mut self,
-        transport: &mut Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
-    ) {
+    pub(super) fn flush(&mut self, transport: &mut Transport, cx: &mut SessionContext<'_, '_>) {
         if let Some(asked) = &mut self.asked {
-            let hold = transport.holds_back(io, asked.came);
+            let hold = transport.holds_back(cx.io, asked.came);
             if hold != asked.holding {
                 asked.holding = hold;
                 cx.requests.pause_reply(asked.request, hold);
             }
         }
         if self.ending == Ending::CutOff {
-            transport.reset(io);
+            transport.reset(cx.io);
         } else if self.ending != Ending::No {
-            transport.finish(io, None);
-        } else if matches!(self.input, Input::Head) && !transport.over_high_water(io) {
-            transport.resume(io);
+            transport.finish(cx.io, None);
+        } else if matches!(self.input, Input::Head) && !transport.over_high_water(cx.io) {
+            transport.resume(cx.io);
         }
     }
 }

@@ -10,7 +10,7 @@ use super::Shard;
 use crate::client_limits;
 use flow::ids::SessionId;
 use flow::stream_owner::StreamOwner;
-use frontend::session::{Session, SessionContext};
+use frontend::session::Session;
 use observe::closings::Closing;
 
 impl Shard {
@@ -60,9 +60,8 @@ impl Shard {
         let shard = self.engine.shard_link.me();
         let place = self.sessions.insert_with(|place| {
             let id = SessionId::new(shard, place);
-            let mut cx =
-                SessionContext::new(&mut self.engine, &mut self.listener_limits, &mut self.scratch);
-            Session::open(io, id, stream, (peer, entry), &config, &mut cx)
+            let mut cx = session_context!(self, io);
+            Session::open(id, stream, (peer, entry), &config, &mut cx)
         });
         let session = SessionId::new(shard, place);
         io.set_key(stream, StreamOwner::Session(session).key());
@@ -105,16 +104,15 @@ impl Shard {
             let stream = session.stream();
             io.set_key(stream, StreamOwner::Nobody.key());
             session.cut(io);
-            self.remove_session(id, cause);
+            self.remove_session(io, id, cause);
         }
     }
 
     /// Handles that a client which is not read at this moment has ended its input.
     pub(super) fn end_ahead(&mut self, io: &mut Context<'_>, id: SessionId) {
         let Some(session) = self.sessions.get_mut(id) else { return };
-        let mut cx =
-            SessionContext::new(&mut self.engine, &mut self.listener_limits, &mut self.scratch);
-        if session.handle_end_ahead(io, &mut cx) {
+        let mut cx = session_context!(self, io);
+        if session.handle_end_ahead(&mut cx) {
             self.leave(io, id, Cause::Left);
         } else {
             self.touch(id);
@@ -149,12 +147,11 @@ impl Shard {
         }
     }
 
-    pub(super) fn remove_session(&mut self, id: SessionId, cause: Cause) {
+    pub(super) fn remove_session(&mut self, io: &mut Context<'_>, id: SessionId, cause: Cause) {
         let Some(mut session) = self.sessions.remove(id) else {
             return;
         };
-        let mut cx =
-            SessionContext::new(&mut self.engine, &mut self.listener_limits, &mut self.scratch);
+        let mut cx = session_context!(self, io);
         session.end(cause, &mut cx);
         session.stop_waiting(&mut cx);
         let listener = &mut self.listeners[session.listener_id()];
@@ -166,7 +163,7 @@ impl Shard {
     }
 
     /// Sends a message that a program addressed to all clients to the clients of its pool.
-    pub(super) fn announce(&mut self) {
+    pub(super) fn announce(&mut self, io: &mut Context<'_>) {
         if self.engine.announced.is_empty() {
             return;
         }
@@ -174,11 +171,7 @@ impl Shard {
         for (pool, frame) in std::mem::take(&mut self.engine.announced) {
             for id in self.sessions.places().into_iter().map(|place| SessionId::new(shard, place)) {
                 let Some(session) = self.sessions.get_mut(id) else { continue };
-                let mut cx = SessionContext::new(
-                    &mut self.engine,
-                    &mut self.listener_limits,
-                    &mut self.scratch,
-                );
+                let mut cx = session_context!(self, io);
                 if session.announce(pool, &frame, &mut cx) && !session.set_dirty(true) {
                     self.dirty.push(id);
                 }
@@ -213,12 +206,8 @@ impl Shard {
             let found = self.sessions.get_mut(id);
             if let Some(session) = found {
                 session.set_dirty(false);
-                let mut cx = SessionContext::new(
-                    &mut self.engine,
-                    &mut self.listener_limits,
-                    &mut self.scratch,
-                );
-                session.flush(io, &mut cx);
+                let mut cx = session_context!(self, io);
+                session.flush(&mut cx);
             }
         }
         self.dirty = dirty;

@@ -3,7 +3,7 @@
 use super::Shard;
 use crate::drain::{DrainLimits, Stage};
 use event::Context;
-use frontend::session::{Session, SessionContext};
+use frontend::session::Session;
 
 impl Shard {
     pub(super) fn begin_drain(&mut self, io: &mut Context<'_>) {
@@ -35,9 +35,8 @@ impl Shard {
         self.drain.close(io);
         self.hand_out(io);
         for session in self.sessions.values_mut() {
-            let mut cx =
-                SessionContext::new(&mut self.engine, &mut self.listener_limits, &mut self.scratch);
-            session.flush_and_finish(io, &mut cx);
+            let mut cx = session_context!(self, io);
+            session.flush_and_finish(&mut cx);
         }
         if self.sessions.is_empty() {
             io.stop();
@@ -55,12 +54,8 @@ impl Shard {
                 let DrainLimits { within: _, keepalive_timeout } = self.drain.limits;
                 self.engine.drain_keepalive_timeout = Some(keepalive_timeout);
                 for session in self.sessions.values_mut() {
-                    let mut cx = SessionContext::new(
-                        &mut self.engine,
-                        &mut self.listener_limits,
-                        &mut self.scratch,
-                    );
-                    session.begin_drain(io, &mut cx);
+                    let mut cx = session_context!(self, io);
+                    session.begin_drain(&mut cx);
                 }
                 self.end_requests(io);
             }

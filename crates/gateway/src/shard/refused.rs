@@ -16,7 +16,6 @@ use super::refused_connections::Waiting;
 use flow::client::Source;
 use flow::stream_owner::StreamOwner;
 use frontend::protocol::RefusalTime;
-use frontend::session::SessionContext;
 
 /// The maximum number of rejected connections that are answered at the same time. Others are closed without an answer,
 /// so that a flood of them cannot use all descriptors.
@@ -82,8 +81,7 @@ impl Shard {
         let Waiting { listener, peer, outcome } = waiting;
         self.scratch.bytes.clear();
         let rest = bytes.len() >= HEAD_MAX;
-        let mut cx =
-            SessionContext::new(&mut self.engine, &mut self.listener_limits, &mut self.scratch);
+        let mut cx = session_context!(self, io);
         let connection = &listener.connection;
         if !listener.protocol_config.refuse_request(connection, (bytes, rest), outcome, &mut cx) {
             return;

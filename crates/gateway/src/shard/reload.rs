@@ -9,7 +9,6 @@ use exchange::PoolId;
 use super::Shard;
 use crate::drain::Stage;
 use crate::reload::{PoolReload, Reload};
-use frontend::session::SessionContext;
 
 impl Shard {
     /// Applies a reload and returns warnings for the operator. Returns `None`, and changes nothing, if a drain has
@@ -31,9 +30,8 @@ impl Shard {
         }
         for session in self.sessions.values_mut() {
             let config = Arc::clone(&self.listeners[session.listener_id()].config.connection);
-            let mut cx =
-                SessionContext::new(&mut self.engine, &mut self.listener_limits, &mut self.scratch);
-            session.handle_listener(io, &config, &mut cx);
+            let mut cx = session_context!(self, io);
+            session.handle_listener(&config, &mut cx);
         }
         Some(self.reload_pools(io, pools))
     }

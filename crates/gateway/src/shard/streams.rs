@@ -9,7 +9,6 @@ use super::Shard;
 use crate::drain::Stage;
 use flow::stream_event::StreamEvent;
 use flow::stream_owner::StreamOwner;
-use frontend::session::SessionContext;
 use observe::closings::Closing;
 
 impl Shard {
@@ -27,12 +26,8 @@ impl Shard {
                 if let Some(session) = found {
                     let listener = &self.listeners[session.listener_id()].config;
                     session.take_over(io, &listener.connection);
-                    let mut cx = SessionContext::new(
-                        &mut self.engine,
-                        &mut self.listener_limits,
-                        &mut self.scratch,
-                    );
-                    let closing = session.handle_data(io, &mut data, &mut cx);
+                    let mut cx = session_context!(self, io);
+                    let closing = session.handle_data(&mut data, &mut cx);
                     if !session.set_dirty(true) {
                         self.dirty.push(id);
                     }
@@ -57,12 +52,8 @@ impl Shard {
             StreamOwner::Session(id) => {
                 let found = self.sessions.get_mut(id);
                 let Some(session) = found else { return };
-                let mut cx = SessionContext::new(
-                    &mut self.engine,
-                    &mut self.listener_limits,
-                    &mut self.scratch,
-                );
-                if session.handle_eof(io, &mut cx) {
+                let mut cx = session_context!(self, io);
+                if session.handle_eof(&mut cx) {
                     self.leave(io, id, Cause::Left);
                 } else {
                     self.touch(id);
@@ -95,7 +86,7 @@ impl Shard {
                 } else {
                     Cause::Left
                 };
-                self.remove_session(id, cause);
+                self.remove_session(io, id, cause);
             }
             owner @ (StreamOwner::Worker { .. } | StreamOwner::Check { .. }) => {
                 self.handle_stream_event(io, stream, owner, StreamEvent::Closed(reason));
@@ -115,12 +106,8 @@ impl Shard {
             StreamOwner::Session(id) => {
                 let found = self.sessions.get_mut(id);
                 let Some(session) = found else { return };
-                let mut cx = SessionContext::new(
-                    &mut self.engine,
-                    &mut self.listener_limits,
-                    &mut self.scratch,
-                );
-                match session.handle_deadline(io, name, &mut cx) {
+                let mut cx = session_context!(self, io);
+                match session.handle_deadline(name, &mut cx) {
                     Some(closing) => self.close_session(io, id, closing),
                     None => self.touch(id),
                 }

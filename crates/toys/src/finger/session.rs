@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use event::{Context, Data};
+use event::Data;
 use exchange::{Cause, Outcome, Phase, RequestId, Slice};
 use flow::client::Client;
 use flow::ids::SessionId;
@@ -53,8 +53,7 @@ impl ProtocolConfig for FingerConfig {
         self: Arc<Self>,
         id: SessionId,
         _transport: &mut Transport,
-        _calls: &mut Context<'_>,
-        _cx: &mut SessionContext<'_>,
+        _cx: &mut SessionContext<'_, '_>,
     ) -> Box<dyn Protocol> {
         Box::new(Finger {
             config: self,
@@ -86,38 +85,26 @@ fn write_text(text: &[u8], out: &mut Vec<u8>) {
 }
 
 impl Finger {
-    fn send(
-        &mut self,
-        transport: &mut Transport,
-        io: &mut Context<'_>,
-        text: &[u8],
-        cx: &mut SessionContext<'_>,
-    ) {
+    fn send(&mut self, transport: &mut Transport, text: &[u8], cx: &mut SessionContext<'_, '_>) {
         let mut out = cx.scratch.take();
         write_text(text, &mut out);
         if let Some(&last) = out.last() {
             self.is_at_line_start = last == b'\n';
         }
-        transport.send_bytes(io, &out);
+        transport.send_bytes(cx.io, &out);
         cx.scratch.give(out);
     }
 
     /// Submits the line.
-    fn ask(
-        &mut self,
-        transport: &mut Transport,
-        io: &mut Context<'_>,
-        line: &[u8],
-        cx: &mut SessionContext<'_>,
-    ) {
-        transport.disarm_read(io);
+    fn ask(&mut self, transport: &mut Transport, line: &[u8], cx: &mut SessionContext<'_, '_>) {
+        transport.disarm_read(cx.io);
         if line.contains(&b'@') {
-            return self.refuse(transport, io, Cause::Record, "queries are not forwarded", cx);
+            return self.refuse(transport, Cause::Record, "queries are not forwarded", cx);
         }
         cx.entry = cx.requests.access_log().begin(transport.listener().logged.as_ref());
         let allowed = cx.address_limits.request(cx.requests.now(), transport.entry());
         if let Err(outcome) = allowed {
-            return self.reject_with(transport, io, &outcome, cx);
+            return self.reject_with(transport, &outcome, cx);
         }
         let client = Client::Session { session: self.id, sequence: 0 };
         let request = (Slice::copy_of(line).into(), RequestMeta::default());
@@ -130,22 +117,20 @@ impl Finger {
     fn refuse(
         &mut self,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         cause: Cause,
         text: &str,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         let outcome = Outcome::ended(cause, Phase::Receive, text);
-        self.reject_with(transport, io, &outcome, cx);
+        self.reject_with(transport, &outcome, cx);
     }
 
     /// Sends an error to the client instead of submitting the request. It is counted and logged.
     fn reject_with(
         &mut self,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         outcome: &Outcome,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         let listener = transport.listener();
         if cx.entry.is_none() {
@@ -153,22 +138,21 @@ impl Finger {
         }
         let entry = cx.entry.take();
         cx.requests.refused_at_receipt(listener.pool, transport.source(), outcome, entry);
-        self.end(transport, io, outcome, cx);
+        self.end(transport, outcome, cx);
     }
 
     /// Writes an outcome that is not a reply, and ends the session.
     fn end(
         &mut self,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         outcome: &Outcome,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         let mut out = cx.scratch.take();
         self.config.write_refusal(outcome, &mut out);
-        transport.send_bytes(io, &out);
+        transport.send_bytes(cx.io, &out);
         cx.scratch.give(out);
-        transport.disarm_read(io);
+        transport.disarm_read(cx.io);
         self.state = State::Over;
     }
 }
@@ -177,9 +161,8 @@ impl Protocol for Finger {
     fn handle_data(
         &mut self,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         data: &mut Data<'_>,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) -> Received {
         let bytes = data.bytes();
         if self.state != State::Line {
@@ -192,12 +175,12 @@ impl Protocol for Finger {
         let is_new = !std::mem::replace(&mut self.has_begun, !bytes.is_empty());
         if line.len() > self.config.line_max {
             let text = format!("a line has at most {} bytes", self.config.line_max);
-            self.refuse(transport, io, Cause::TooLong, &text, cx);
+            self.refuse(transport, Cause::TooLong, &text, cx);
         } else if end.is_some() {
-            self.ask(transport, io, line, cx);
+            self.ask(transport, line, cx);
         } else {
             if let Some(timeout) = self.config.read_timeout.filter(|_| is_new && self.has_begun) {
-                transport.arm_read(io, timeout);
+                transport.arm_read(cx.io, timeout);
             }
             return Received::of(self.has_begun);
         }
@@ -208,10 +191,9 @@ impl Protocol for Finger {
     fn deliver(
         &mut self,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         _sequence: u64,
         reply_event: ReplyEvent,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         if !matches!(self.state, State::Asked(_)) {
             return;
@@ -219,48 +201,38 @@ impl Protocol for Finger {
         match reply_event {
             ReplyEvent::Part(part) => {
                 self.received = self.received.saturating_add(part.len());
-                self.send(transport, io, &part, cx);
+                self.send(transport, &part, cx);
             }
             ReplyEvent::End(Outcome::Reply(text) | Outcome::Fallback(_, text)) => {
-                self.send(transport, io, &text, cx);
+                self.send(transport, &text, cx);
                 if !self.is_at_line_start {
-                    transport.send_bytes(io, b"\r\n");
+                    transport.send_bytes(cx.io, b"\r\n");
                 }
                 self.state = State::Over;
             }
             ReplyEvent::End(Outcome::Ended(..)) if self.received > 0 => self.state = State::Broken,
-            ReplyEvent::End(outcome) => self.end(transport, io, &outcome, cx),
+            ReplyEvent::End(outcome) => self.end(transport, &outcome, cx),
             // These events concern HTTP and clients that send further requests.
             _ => {}
         }
     }
 
-    fn flush(
-        &mut self,
-        transport: &mut Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
-    ) {
+    fn flush(&mut self, transport: &mut Transport, cx: &mut SessionContext<'_, '_>) {
         match self.state {
             State::Line => {}
             State::Asked(request) => {
-                let hold = transport.holds_back(io, self.received);
+                let hold = transport.holds_back(cx.io, self.received);
                 if std::mem::replace(&mut self.is_paused, hold) != hold {
                     cx.requests.pause_reply(request, hold);
                 }
             }
-            State::Over => transport.finish(io, None),
-            State::Broken => transport.reset(io),
+            State::Over => transport.finish(cx.io, None),
+            State::Broken => transport.reset(cx.io),
         }
     }
 
     /// Does nothing, because bytes are sent when they arrive.
-    fn flush_all(
-        &mut self,
-        _transport: &mut Transport,
-        _calls: &mut Context<'_>,
-        _cx: &mut SessionContext<'_>,
-    ) -> bool {
+    fn flush_all(&mut self, _transport: &mut Transport, _cx: &mut SessionContext<'_, '_>) -> bool {
         self.would_look_whole(0)
     }
 
@@ -278,38 +250,23 @@ impl Protocol for Finger {
         }
     }
 
-    fn handle_slow(
-        &mut self,
-        transport: &mut Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
-    ) {
+    fn handle_slow(&mut self, transport: &mut Transport, cx: &mut SessionContext<'_, '_>) {
         if self.state == State::Line {
             let text = "a line that was begun did not end in time";
-            self.refuse(transport, io, Cause::Incomplete, text, cx);
+            self.refuse(transport, Cause::Incomplete, text, cx);
         }
     }
 
     /// Handles the end of the input. If the line is incomplete, there is no request.
-    fn handle_eof(
-        &mut self,
-        transport: &mut Transport,
-        _calls: &mut Context<'_>,
-        _cx: &mut SessionContext<'_>,
-    ) -> bool {
+    fn handle_eof(&mut self, transport: &mut Transport, _cx: &mut SessionContext<'_, '_>) -> bool {
         self.state == State::Line || !transport.listener().keeps_half_closed
     }
 
     /// Rejects a client that has not sent its line yet.
-    fn begin_drain(
-        &mut self,
-        transport: &mut Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
-    ) {
+    fn begin_drain(&mut self, transport: &mut Transport, cx: &mut SessionContext<'_, '_>) {
         if self.state == State::Line {
-            self.refuse(transport, io, Cause::Draining, "the daemon is about to end", cx);
-            transport.finish(io, None);
+            self.refuse(transport, Cause::Draining, "the daemon is about to end", cx);
+            transport.finish(cx.io, None);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use event::{Context, Data};
+use event::Data;
 use exchange::{PoolId, RequestId, Slice};
 
 use super::{Frames, Input};
@@ -19,11 +19,10 @@ impl Protocol for Frames {
     fn handle_data(
         &mut self,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         data: &mut Data<'_>,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) -> Received {
-        self.read(transport, io, data, cx);
+        self.read(transport, data, cx);
         if self.take_wrong_protocol() {
             return Received::Rejected(Closing::WrongProtocol);
         }
@@ -34,30 +33,19 @@ impl Protocol for Frames {
     fn deliver(
         &mut self,
         transport: &mut Transport,
-        _calls: &mut Context<'_>,
         sequence: u64,
         reply_event: ReplyEvent,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         self.take_reply(transport, sequence, reply_event, cx);
     }
 
-    fn flush(
-        &mut self,
-        transport: &mut Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
-    ) {
-        self.write_ready(transport, io, cx);
+    fn flush(&mut self, transport: &mut Transport, cx: &mut SessionContext<'_, '_>) {
+        self.write_ready(transport, cx);
     }
 
-    fn flush_all(
-        &mut self,
-        transport: &mut Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
-    ) -> bool {
-        self.write_below(transport, io, &mut cx.scratch.bytes, usize::MAX);
+    fn flush_all(&mut self, transport: &mut Transport, cx: &mut SessionContext<'_, '_>) -> bool {
+        self.write_below(transport, cx.io, &mut cx.scratch.bytes, usize::MAX);
         false
     }
 
@@ -79,21 +67,11 @@ impl Protocol for Frames {
         self.reply_queue.held()
     }
 
-    fn handle_slow(
-        &mut self,
-        transport: &mut Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
-    ) {
-        self.refuse_slow(transport, io, cx);
+    fn handle_slow(&mut self, transport: &mut Transport, cx: &mut SessionContext<'_, '_>) {
+        self.refuse_slow(transport, cx);
     }
 
-    fn handle_eof(
-        &mut self,
-        transport: &mut Transport,
-        _calls: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
-    ) -> bool {
+    fn handle_eof(&mut self, transport: &mut Transport, cx: &mut SessionContext<'_, '_>) -> bool {
         if self.input != Input::Ended {
             self.finish_too_long(transport, cx);
         }
@@ -110,26 +88,20 @@ impl Protocol for Frames {
     fn handle_listener(
         &mut self,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         connection: &Arc<ConnectionConfig>,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
-        self.handle_pool(transport, io, connection.pool, cx);
+        self.handle_pool(transport, connection.pool, cx);
     }
 
     /// Requests are rejected from now on.
-    fn begin_drain(
-        &mut self,
-        transport: &mut Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
-    ) {
+    fn begin_drain(&mut self, transport: &mut Transport, cx: &mut SessionContext<'_, '_>) {
         if self.input == Input::Open {
             self.input = Input::Refusing;
         }
         if self.waits_for_room() {
             self.stop_waiting_for_room(cx);
-            self.read_on(transport, io, cx.requests);
+            self.read_on(transport, cx.io, cx.requests);
         }
     }
 
@@ -148,7 +120,7 @@ impl Protocol for Frames {
         transport: &Transport,
         pool: PoolId,
         frame: &Slice,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) -> bool {
         self.take_announcement(transport, pool, frame, cx)
     }
@@ -161,7 +133,7 @@ impl Protocol for Frames {
         self.permit = Permit::Granted(grant);
     }
 
-    fn stop_waiting(&mut self, cx: &mut SessionContext<'_>) {
+    fn stop_waiting(&mut self, cx: &mut SessionContext<'_, '_>) {
         self.stop_waiting_for_room(cx);
     }
 }

@@ -20,18 +20,18 @@ impl Frames {
     }
 
     /// Returns the grant: the client has sent no further request.
-    pub(super) fn return_grant(&mut self, cx: &mut SessionContext<'_>) {
+    pub(super) fn return_grant(&mut self, cx: &mut SessionContext<'_, '_>) {
         if matches!(self.permit, Permit::Granted(_)) {
             self.stop_waiting_for_room(cx);
         }
     }
 
-    pub(super) fn stop_waiting_for_room(&mut self, cx: &mut SessionContext<'_>) {
+    pub(super) fn stop_waiting_for_room(&mut self, cx: &mut SessionContext<'_, '_>) {
         cx.requests.stop_waiting(self.pool, &mut self.permit);
     }
 
     /// Whether there is room for the next request, which has at most `come` bytes.
-    pub(super) fn may_send(&mut self, come: usize, cx: &mut SessionContext<'_>) -> bool {
+    pub(super) fn may_send(&mut self, come: usize, cx: &mut SessionContext<'_, '_>) -> bool {
         if come == 0 || self.input == Input::Refusing {
             return true;
         }

@@ -9,7 +9,11 @@ use crate::transport::Transport;
 
 impl Frames {
     /// Ends a message that was too long, if there is one.
-    pub(super) fn finish_too_long(&mut self, transport: &Transport, cx: &mut SessionContext<'_>) {
+    pub(super) fn finish_too_long(
+        &mut self,
+        transport: &Transport,
+        cx: &mut SessionContext<'_, '_>,
+    ) {
         if let Some(skimmed) = self.decoder.finish_skimming() {
             self.refuse_too_long(transport, Name::of(skimmed), cx);
         }
@@ -20,7 +24,7 @@ impl Frames {
         &mut self,
         transport: &Transport,
         name: Name,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         let (what, max) = (self.config.as_str(), self.config.frame_max);
         let text = format!("a {what} has at most {max} bytes");

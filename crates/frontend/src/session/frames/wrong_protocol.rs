@@ -18,7 +18,7 @@ impl Frames {
         &mut self,
         transport: &Transport,
         bytes: &[u8],
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) -> bool {
         match self.start.as_mut().map(|start| start.look(bytes)) {
             None | Some(Start::Undecided) => false,
@@ -43,7 +43,7 @@ impl Frames {
         &mut self,
         transport: &Transport,
         bytes: &[u8],
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) -> bool {
         let Some(start) = self.start.take() else { return false };
         if self.config.framing == Framing::Lines && !start.has_usual_method(bytes) {
@@ -59,7 +59,7 @@ impl Frames {
         &mut self,
         transport: &Transport,
         frame: &[u8],
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) -> bool {
         const HOST: &[u8] = b"host:";
         let follows = std::mem::take(&mut self.follows_long_line);
@@ -71,7 +71,7 @@ impl Frames {
         is_host
     }
 
-    fn refuse_start(&mut self, transport: &Transport, why: &str, cx: &mut SessionContext<'_>) {
+    fn refuse_start(&mut self, transport: &Transport, why: &str, cx: &mut SessionContext<'_, '_>) {
         self.start = None;
         self.close_wrong_protocol();
         let outcome = Outcome::ended(Cause::Malformed, Phase::Receive, why);
@@ -83,7 +83,7 @@ impl Frames {
         &mut self,
         transport: &Transport,
         fault: jsonrpc::Fault,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         if matches!(fault, jsonrpc::Fault::Syntax(_)) && self.reply_queue.next_number() == 0 {
             self.close_wrong_protocol();

@@ -1,6 +1,5 @@
 //! Requests that go to no pool: responses and rejections of routes.
 
-use event::Context;
 use exchange::{Cause, Outcome, Phase, Slice};
 use wire::http1::{Answer, RequestHead};
 
@@ -15,11 +14,10 @@ impl HttpExchange {
     pub(super) fn answer(
         &mut self,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         head: &RequestHead,
         way: &RouteDecision<'_>,
         scratch: &Scratch,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         let refused = |cause: Cause, said: &str| Outcome::ended(cause, Phase::Receive, said);
         let named = |cause: Cause| {
@@ -64,7 +62,7 @@ impl HttpExchange {
         let lines = scratch.lines();
         let answer = Answer { status, content_type, lines, body, keep_alive };
         let requester = Requester { method: head.method(), version: head.version, route };
-        send_local_reply(&answer, requester, transport, io, cx);
+        send_local_reply(&answer, requester, transport, cx);
         if !keep_alive {
             self.step(Move::End, Input::Ended);
             self.ending = Ending::LocalReply;

@@ -1,7 +1,7 @@
 //! Requests whose body is buffered before they are submitted: to programs, which receive one object, and to pools that
 //! store records.
 
-use event::{Context, Data};
+use event::Data;
 use exchange::{Cause, Outcome, Phase, Slice};
 use wire::http1::BodyKind;
 
@@ -28,20 +28,19 @@ impl HttpExchange {
         (shape, route_context): (&RequestShape, &RouteContext<'_>),
         config: &HttpConfig,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         mut request: HttpRequest,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         let &RouteContext { pool, route, .. } = route_context;
         if matches!(shape, RequestShape::Records(_)) && request.head().body.is_some() {
             let why = Why::of(Cause::Malformed, "a question has no body");
-            return self.refuse_with(transport, io, (413, route), why, cx);
+            return self.refuse_with(transport, (413, route), why, cx);
         }
         let mut out = cx.scratch.take();
         let fits = shape.check(&request, &mut out);
         cx.scratch.give(out);
         if let Err(why) = fits {
-            return self.answer_unfit(&why, route, transport, io, request.head(), cx);
+            return self.answer_unfit(&why, route, transport, request.head(), cx);
         }
         route_context.prepare(config, transport.peer(), request.head_mut());
         if let RequestShape::Records(_) = shape {
@@ -50,7 +49,7 @@ impl HttpExchange {
         let told = shape.plain_reply();
         let waits = request.head().expects_continue;
         let buffered = BufferedBody::new((pool, route), config, transport.peer(), request, told);
-        self.begin_gathering(buffered, waits, transport, io, cx);
+        self.begin_gathering(buffered, waits, transport, cx);
     }
 
     /// Begins to buffer the body. A client with `Expect: 100-continue` receives the interim response.
@@ -59,12 +58,11 @@ impl HttpExchange {
         mut buffered: BufferedBody,
         waits: bool,
         transport: &mut Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         buffered.log_entry = cx.entry.take();
         if waits {
-            transport.send_bytes(io, CONTINUE);
+            transport.send_bytes(cx.io, CONTINUE);
         }
         self.step(Move::Gather, Input::BufferedBody(Box::new(buffered)));
     }
@@ -75,38 +73,37 @@ impl HttpExchange {
         &mut self,
         config: &HttpConfig,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         data: &mut Data<'_>,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) -> bool {
         let Input::BufferedBody(buffered) = &mut self.input else { return false };
         let before = data.bytes().len();
         match buffered.take(config, data) {
             Ok(Taken::Whole) => {
-                self.unwatch(transport, io);
+                self.unwatch(transport, cx.io);
                 if let Input::BufferedBody(whole) = self.step(Move::Complete, Input::Whole) {
                     self.submit_gathered(config, *whole, transport.source(), cx);
                 }
                 true
             }
             Ok(Taken::Full(full)) => {
-                self.refuse_full(full, config.body_limits.all, transport, io, cx);
+                self.refuse_full(full, config.body_limits.all, transport, cx);
                 false
             }
             Ok(Taken::More) => {
-                self.watch_body(config, transport, io, before - data.bytes().len());
+                self.watch_body(config, transport, cx.io, before - data.bytes().len());
                 false
             }
             Err(refusal) => {
                 self.restore_trail(cx);
-                self.refuse(transport, io, refusal, cx);
+                self.refuse(transport, refusal, cx);
                 false
             }
         }
     }
 
     /// Restores the access log entry that was begun with the head, for a rejection.
-    pub(super) fn restore_trail(&mut self, cx: &mut SessionContext<'_>) {
+    pub(super) fn restore_trail(&mut self, cx: &mut SessionContext<'_, '_>) {
         if let Input::BufferedBody(buffered) = &mut self.input {
             cx.entry = buffered.log_entry.take();
         }
@@ -118,8 +115,7 @@ impl HttpExchange {
         full: Full,
         max: usize,
         transport: &mut Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         self.restore_trail(cx);
         let whose = match full {
@@ -128,7 +124,7 @@ impl HttpExchange {
         };
         let text = format!("the bodies of all requests together hold at most {max} bytes{whose}");
         let route = self.route();
-        self.refuse_with(transport, io, (503, route), Why::of(Cause::Full, &text), cx);
+        self.refuse_with(transport, (503, route), Why::of(Cause::Full, &text), cx);
     }
 
     /// Ends a request whose client left before its body was complete, and writes its access log line.
@@ -136,7 +132,7 @@ impl HttpExchange {
         &mut self,
         transport: &Transport,
         cause: Cause,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         let Input::BufferedBody(buffered) = &mut self.input else { return };
         let (pool, bytes) = (buffered.pool, buffered.held.len());
@@ -154,7 +150,7 @@ impl HttpExchange {
         config: &HttpConfig,
         whole: BufferedBody,
         source: Source,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         let BufferedBody { pool, route, told, mut request, held, log_entry, .. } = whole;
         let head = request.head_mut();

@@ -78,8 +78,7 @@ impl ProtocolConfig for HttpConfig {
         self: Arc<Self>,
         id: SessionId,
         _transport: &mut Transport,
-        _calls: &mut Context<'_>,
-        _cx: &mut SessionContext<'_>,
+        _cx: &mut SessionContext<'_, '_>,
     ) -> Box<dyn Protocol> {
         Box::new(Http::new(id, self))
     }
@@ -96,7 +95,7 @@ impl ProtocolConfig for HttpConfig {
         connection: &ConnectionConfig,
         request: (&[u8], bool),
         outcome: &Outcome,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) -> bool {
         self.refuse_first(connection, request, outcome, cx)
     }
@@ -106,15 +105,14 @@ impl Protocol for Http {
     fn handle_data(
         &mut self,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         data: &mut Data<'_>,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) -> Received {
         let mut exchange = match self.exchange.take() {
             Some(exchange) => exchange,
             None => cx.scratch.own::<Spares>().take(self),
         };
-        exchange.handle_data(&self.config, transport, io, data, cx);
+        exchange.handle_data(&self.config, transport, data, cx);
         // An empty line does not begin a request.
         let begun = !exchange.is_over();
         self.exchange = Some(exchange);
@@ -125,13 +123,12 @@ impl Protocol for Http {
     fn deliver(
         &mut self,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         sequence: u64,
         reply_event: ReplyEvent,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         if let Some(exchange) = &mut self.exchange {
-            exchange.deliver(&self.config, transport, io, sequence, reply_event, cx);
+            exchange.deliver(&self.config, transport, sequence, reply_event, cx);
         }
     }
 
@@ -139,12 +136,11 @@ impl Protocol for Http {
     fn deliver_whole(
         &mut self,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         reply: (u64, BoxedReplyHead, Outcome),
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         if let Some(exchange) = &mut self.exchange {
-            exchange.deliver_whole(&self.config, transport, io, reply, cx);
+            exchange.deliver_whole(&self.config, transport, reply, cx);
         }
     }
 
@@ -169,53 +165,42 @@ impl Protocol for Http {
     }
 
     /// A request with an incomplete body ends.
-    fn end(&mut self, transport: &Transport, cause: Cause, cx: &mut SessionContext<'_>) {
+    fn end(&mut self, transport: &Transport, cause: Cause, cx: &mut SessionContext<'_, '_>) {
         if let Some(exchange) = &mut self.exchange {
             exchange.end_gathering(transport, cause, cx);
         }
     }
 
     /// A head or a body was not complete in time.
-    fn handle_slow(
-        &mut self,
-        transport: &mut Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
-    ) {
+    fn handle_slow(&mut self, transport: &mut Transport, cx: &mut SessionContext<'_, '_>) {
         if let Some(exchange) = &mut self.exchange {
-            exchange.handle_slow(&self.config, transport, io, cx);
+            exchange.handle_slow(&self.config, transport, cx);
         }
     }
 
     /// The client has shut down its sending direction. `true`: the session must be closed.
-    fn handle_eof(
-        &mut self,
-        transport: &mut Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
-    ) -> bool {
-        if self.exchange.is_none() && transport.queued(io) == 0 {
+    fn handle_eof(&mut self, transport: &mut Transport, cx: &mut SessionContext<'_, '_>) -> bool {
+        if self.exchange.is_none() && transport.queued(cx.io) == 0 {
             return true;
         }
         let mut exchange = self.exchange.take().unwrap_or_else(|| self.begin());
-        let cut_off = exchange.handle_eof(transport, io, cx);
+        let cut_off = exchange.handle_eof(transport, cx);
         let is_owed = exchange.asked.is_some();
         self.exchange = Some(exchange);
-        cut_off || !is_owed && transport.queued(io) == 0
+        cut_off || !is_owed && transport.queued(cx.io) == 0
     }
 
     fn handle_end_ahead(
         &mut self,
         transport: &mut Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) -> bool {
         if !self.awaits_reply() || transport.listener().keeps_half_closed {
             return false;
         }
-        let has_left = self.handle_eof(transport, io, cx);
+        let has_left = self.handle_eof(transport, cx);
         // Earlier bytes are discarded, up to the end.
-        transport.resume(io);
+        transport.resume(cx.io);
         has_left
     }
 
@@ -227,11 +212,10 @@ impl Protocol for Http {
     fn handle_listener(
         &mut self,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         connection: &Arc<ConnectionConfig>,
-        _cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
-        self.take_over(transport, io, connection);
+        self.take_over(transport, cx.io, connection);
     }
 
     /// A request in progress keeps the settings that it began with.
@@ -252,13 +236,8 @@ impl Protocol for Http {
 
     /// The connection is served until it has received a response with `Connection: close`, or was idle for
     /// `drain_keepalive_timeout`.
-    fn begin_drain(
-        &mut self,
-        transport: &mut Transport,
-        io: &mut Context<'_>,
-        _cx: &mut SessionContext<'_>,
-    ) {
-        transport.look_in(io, Duration::ZERO);
+    fn begin_drain(&mut self, transport: &mut Transport, cx: &mut SessionContext<'_, '_>) {
+        transport.look_in(cx.io, Duration::ZERO);
     }
 
     /// Whether a further request of this connection can be served during a drain: no response has announced the end
@@ -276,28 +255,18 @@ impl Protocol for Http {
     }
 
     /// Replies were written when they arrived. An incomplete request is rejected.
-    fn flush_all(
-        &mut self,
-        transport: &mut Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
-    ) -> bool {
+    fn flush_all(&mut self, transport: &mut Transport, cx: &mut SessionContext<'_, '_>) -> bool {
         if let Some(exchange) = self.exchange.as_mut().filter(|exchange| exchange.is_begun()) {
-            exchange.refuse_draining(transport, io, cx);
+            exchange.refuse_draining(transport, cx);
         }
         self.would_look_whole(0)
     }
 
-    fn flush(
-        &mut self,
-        transport: &mut Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
-    ) {
+    fn flush(&mut self, transport: &mut Transport, cx: &mut SessionContext<'_, '_>) {
         match &mut self.exchange {
-            Some(exchange) => exchange.flush(transport, io, cx),
-            None if transport.over_high_water(io) => {}
-            None => transport.resume(io),
+            Some(exchange) => exchange.flush(transport, cx),
+            None if transport.over_high_water(cx.io) => {}
+            None => transport.resume(cx.io),
         }
         if let Some(exchange) = self.exchange.take_if(|exchange| exchange.is_over()) {
             self.number = exchange.number;

@@ -1,6 +1,5 @@
 //! Delivery of replies to the client.
 
-use event::Context;
 use exchange::{Outcome, Slice};
 use wire::http1::{Added, Body, BodyKind, Limits, Sending, Version};
 
@@ -21,40 +20,39 @@ impl HttpExchange {
         &mut self,
         config: &HttpConfig,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         sequence: u64,
         reply_event: ReplyEvent,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         let Some(asked) = self.asked.as_mut().filter(|_| sequence == u64::from(self.number)) else {
             return;
         };
         match reply_event {
             ReplyEvent::Head(head) => {
-                self.deliver_head(config, transport, io, head, &mut Slice::default(), cx);
+                self.deliver_head(config, transport, head, &mut Slice::default(), cx);
             }
             ReplyEvent::Page(page) => asked.page = Some(page),
             ReplyEvent::PlainReply(told) => asked.told = told,
             ReplyEvent::Part(part) => {
                 if asked.output == Output::None {
-                    asked.begin(transport, io, cx);
+                    asked.begin(transport, cx);
                 }
-                asked.send_part(transport, io, part);
+                asked.send_part(transport, cx.io, part);
             }
             ReplyEvent::SpliceOffer(from) => {
                 if asked.output == Output::Begun(Sending::Verbatim) {
                     asked.relayed_from = Some(from);
-                    transport.expect(io);
+                    transport.expect(cx.io);
                     cx.requests.take_unseen(asked.request, transport.stream());
                 }
             }
             ReplyEvent::Spliced(done) => {
-                transport.relayed(io);
+                transport.relayed(cx.io);
                 asked.relayed_from.take_if(|_| done);
             }
-            ReplyEvent::BodyWanted(wanted) => self.handle_flow(config, transport, io, wanted),
-            ReplyEvent::ReplyEnd => self.handle_said_all(config, transport, io),
-            ReplyEvent::End(outcome) => self.deliver_end(transport, io, outcome, cx),
+            ReplyEvent::BodyWanted(wanted) => self.handle_flow(config, transport, cx.io, wanted),
+            ReplyEvent::ReplyEnd => self.handle_said_all(config, transport, cx.io),
+            ReplyEvent::End(outcome) => self.deliver_end(transport, outcome, cx),
             // These occur with frames only.
             ReplyEvent::Unsolicited(..) | ReplyEvent::Finished => {}
         }
@@ -65,20 +63,19 @@ impl HttpExchange {
         &mut self,
         config: &HttpConfig,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         (sequence, head, mut outcome): (u64, BoxedReplyHead, Outcome),
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         if self.asked.is_none() || sequence != u64::from(self.number) {
             return head.recycle();
         }
         match &mut outcome {
             Outcome::Reply(body) => {
-                self.deliver_head(config, transport, io, head, body, cx);
+                self.deliver_head(config, transport, head, body, cx);
             }
-            _ => self.deliver_head(config, transport, io, head, &mut Slice::default(), cx),
+            _ => self.deliver_head(config, transport, head, &mut Slice::default(), cx),
         }
-        self.deliver_end(transport, io, outcome, cx);
+        self.deliver_end(transport, outcome, cx);
     }
 
     /// Sends a head, together with `body` if both are small; `body` is then empty.
@@ -86,10 +83,9 @@ impl HttpExchange {
         &mut self,
         config: &HttpConfig,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         mut carried: BoxedReplyHead,
         body: &mut Slice,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         let is_last = self.is_last(cx.requests);
         let Some(asked) = &mut self.asked else { return carried.recycle() };
@@ -136,29 +132,28 @@ impl HttpExchange {
             if self.half_closed {
                 cx.requests.pass_end(asked.request);
             }
-            transport.resume(io);
+            transport.resume(cx.io);
         }
         carried.recycle();
         if asked.output == Output::Begun(Sending::Verbatim) && body.len() <= BODY_ALONG_MAX {
             out.extend_from_slice(&std::mem::take(body));
         }
-        transport.send_bytes(io, &out);
+        transport.send_bytes(cx.io, &out);
         cx.scratch.give(out);
         if told_to_send {
-            self.watch_anew(config, transport, io);
+            self.watch_anew(config, transport, cx.io);
         }
         if switches {
             self.step(Move::Switch, Input::Switched);
-            transport.arm_look(io, self.tunnel_idle(config, transport));
+            transport.arm_look(cx.io, self.tunnel_idle(config, transport));
         }
     }
 
     fn deliver_end(
         &mut self,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         outcome: Outcome,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         let is_last = self.is_last(cx.requests);
         let Some(asked) = &mut self.asked else { return };
@@ -167,10 +162,10 @@ impl HttpExchange {
         match (asked.output, outcome) {
             (Output::Begun(sending), Outcome::Reply(last)) => {
                 if !last.is_empty() {
-                    asked.send_part(transport, io, last);
+                    asked.send_part(transport, cx.io, last);
                 }
                 if sending == Sending::Chunked {
-                    transport.send_bytes(io, b"0\r\n\r\n");
+                    transport.send_bytes(cx.io, b"0\r\n\r\n");
                 }
             }
             (Output::HeadOnly, Outcome::Reply(_)) => {}
@@ -189,13 +184,12 @@ impl HttpExchange {
                             &of_page(&page, &body, asked.keep),
                             requester,
                             transport,
-                            io,
                             cx,
                         );
                     }
                     None => {
                         let said = LocalReply::of(&outcome, asked.told);
-                        send_local_reply(&said.answer(asked.keep), requester, transport, io, cx);
+                        send_local_reply(&said.answer(asked.keep), requester, transport, cx);
                     }
                 }
             }
@@ -213,8 +207,8 @@ impl HttpExchange {
         } else {
             self.step(Move::End, Input::Ended);
             self.ending = ending;
-            self.unwatch(transport, io);
+            self.unwatch(transport, cx.io);
         }
-        transport.resume(io);
+        transport.resume(cx.io);
     }
 }

@@ -4,7 +4,6 @@
 //! complete request is answered. With `"left"` a request is abandoned unless its reply has begun, even if more bytes
 //! follow it. A rejection that was already decided is sent in both cases.
 
-use event::Context;
 use exchange::Cause;
 use wire::http1::Refusal;
 
@@ -18,8 +17,7 @@ impl HttpExchange {
     pub(super) fn handle_eof(
         &mut self,
         transport: &Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) -> bool {
         let keeps = transport.listener().keeps_half_closed;
         self.refusing = true;
@@ -45,7 +43,7 @@ impl HttpExchange {
         }
         self.step(Move::End, Input::Ended);
         self.ending = Ending::LocalReply;
-        self.unwatch(transport, io);
+        self.unwatch(transport, cx.io);
         false
     }
 }

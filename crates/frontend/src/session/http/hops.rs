@@ -1,7 +1,6 @@
 //! TRACE and OPTIONS requests with `Max-Forwards: 0`, which are answered here (RFC 9110 §7.6.2). Their route was found
 //! and has admitted them.
 
-use event::Context;
 use exchange::{Outcome, Slice};
 use wire::http1::{Answer, Method, RequestHead};
 
@@ -17,9 +16,8 @@ impl HttpExchange {
         &mut self,
         route: RouteId,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         head: &mut RequestHead,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) -> bool {
         let counted = match head.method() {
             Method::Trace | Method::Options => head.decrement_max_forwards(),
@@ -27,8 +25,8 @@ impl HttpExchange {
         };
         match counted {
             Ok(true) => return false,
-            Ok(false) => self.answer_last_hop(route, transport, io, head, cx),
-            Err(refusal) => self.refuse_on(route, transport, io, refusal, cx),
+            Ok(false) => self.answer_last_hop(route, transport, head, cx),
+            Err(refusal) => self.refuse_on(route, transport, refusal, cx),
         }
         true
     }
@@ -39,9 +37,8 @@ impl HttpExchange {
         &mut self,
         route: RouteId,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         head: &RequestHead,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         if let Some(log_entry) = &mut cx.entry {
             log_entry.status = 200;
@@ -67,7 +64,7 @@ impl HttpExchange {
             keep_alive,
         };
         let requester = Requester { method: head.method(), version: head.version, route };
-        send_local_reply(&answer, requester, transport, io, cx);
+        send_local_reply(&answer, requester, transport, cx);
         if !keep_alive {
             self.step(Move::End, Input::Ended);
             self.ending = Ending::LocalReply;

@@ -1,6 +1,5 @@
 //! HTTP responses for outcomes whose worker supplied no head.
 
-use event::Context;
 use exchange::{Cause, Outcome, Slice};
 use route::Edits;
 use wire::http1::{Answer, Method, Version, write_answer};
@@ -100,13 +99,12 @@ pub(super) fn send_local_reply(
     answer: &Answer<'_>,
     requester: Requester,
     transport: &mut Transport,
-    io: &mut Context<'_>,
-    cx: &mut SessionContext<'_>,
+    cx: &mut SessionContext<'_, '_>,
 ) {
     let date = cx.requests.date_line();
     let mut out = cx.scratch.take();
     write(answer, requester, edits(transport, requester.route), &date, &mut out);
-    transport.send_bytes(io, &out);
+    transport.send_bytes(cx.io, &out);
     cx.scratch.give(out);
 }
 

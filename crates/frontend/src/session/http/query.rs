@@ -27,7 +27,7 @@ impl HttpExchange {
         config: &HttpConfig,
         transport: &Transport,
         request: HttpRequest,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         let head = request.head();
         let requester =
@@ -47,17 +47,12 @@ impl HttpExchange {
 
 impl ActiveRequest {
     /// Writes the head of a reply whose first part has arrived.
-    pub(super) fn begin(
-        &mut self,
-        transport: &mut Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
-    ) {
+    pub(super) fn begin(&mut self, transport: &mut Transport, cx: &mut SessionContext<'_, '_>) {
         let date = cx.requests.date_line();
         let mut out = cx.scratch.take();
         let lines = open_lines(self.told.content_type, edits(transport, self.route), &date);
         let sending = write_open_answer(&lines, self.version, &mut self.keep, &mut out);
-        transport.send_bytes(io, &out);
+        transport.send_bytes(cx.io, &out);
         cx.scratch.give(out);
         self.output = Output::begun(self.method, sending);
         self.open_ended = matches!(self.output, Output::Begun(Sending::Verbatim | Sending::Data));

@@ -1,6 +1,5 @@
 //! Requests that are rejected before they are submitted.
 
-use event::Context;
 use exchange::{Cause, Outcome, Phase};
 use wire::http1::{Answer, BodyKind, Refusal, RequestHead};
 
@@ -19,10 +18,9 @@ impl HttpExchange {
     pub(super) fn refuse_whole(
         &mut self,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         head: &RequestHead,
         outcome: &Outcome,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         cx.requests.refused_at_receipt(
             transport.listener().pool,
@@ -38,7 +36,6 @@ impl HttpExchange {
             &LocalReply::of(outcome, ReplyForm::TEXT).answer(keep),
             requester,
             transport,
-            io,
             cx,
         );
         if !keep {
@@ -51,12 +48,11 @@ impl HttpExchange {
     pub(super) fn refuse(
         &mut self,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         refusal: Refusal,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         let route = self.route();
-        self.refuse_on(route, transport, io, refusal, cx);
+        self.refuse_on(route, transport, refusal, cx);
     }
 
     /// Rejects a request whose route is known and that was not submitted.
@@ -64,14 +60,13 @@ impl HttpExchange {
         &mut self,
         route: RouteId,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         refusal: Refusal,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         cx.requests.rejects().count_request(refusal as usize);
         let text = format!("{}: {}", refusal.as_str(), refusal.message());
         let why = Why { cause: Cause::Malformed, reason: refusal.as_str(), text: &text };
-        self.refuse_with(transport, io, (refusal.status(), route), why, cx);
+        self.refuse_with(transport, (refusal.status(), route), why, cx);
     }
 
     /// Whether an incomplete request has begun, which was not submitted.
@@ -87,14 +82,13 @@ impl HttpExchange {
     pub(super) fn refuse_draining(
         &mut self,
         transport: &mut Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         let route = self.route();
         self.restore_trail(cx);
         let cause = Cause::Draining;
         let text = format!("{}: {}", cause.as_str(), cause.meaning());
-        self.refuse_with(transport, io, (503, route), Why::of(cause, &text), cx);
+        self.refuse_with(transport, (503, route), Why::of(cause, &text), cx);
     }
 
     /// Rejects input whose head cannot be parsed. Its access log line contains the received part of its first line.
@@ -102,25 +96,23 @@ impl HttpExchange {
         &mut self,
         bytes: &[u8],
         transport: &mut Transport,
-        io: &mut Context<'_>,
         refusal: Refusal,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         cx.entry =
             cx.requests.access_log().begin_unread(transport.listener().logged.as_ref(), bytes);
-        self.refuse(transport, io, refusal, cx);
+        self.refuse(transport, refusal, cx);
     }
 
     /// Begins the access log entry of a request that is rejected before it is submitted.
     pub(super) fn begin_refused(
         &self,
         transport: &Transport,
-        io: &Context<'_>,
         told: Rejected,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         if self.asked.is_none() && cx.entry.is_none() {
-            let held = io.held(transport.stream());
+            let held = cx.io.held(transport.stream());
             cx.entry =
                 cx.requests.access_log().begin_unread(transport.listener().logged.as_ref(), held);
         }
@@ -143,10 +135,9 @@ impl HttpExchange {
     pub(super) fn refuse_with(
         &mut self,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         (status, route): (u16, RouteId),
         why: Why<'_>,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         let Why { cause, reason, text } = why;
         let told = Rejected { status, reason };
@@ -163,7 +154,7 @@ impl HttpExchange {
                 cx.requests.abandon_answered(asked.request, cause, told, text);
             }
             None => {
-                self.begin_refused(transport, io, told, cx);
+                self.begin_refused(transport, told, cx);
                 let outcome = Outcome::ended(cause, Phase::Receive, text);
                 cx.requests.refused_at_receipt(
                     transport.listener().pool,
@@ -187,13 +178,12 @@ impl HttpExchange {
                 &answer,
                 Requester { method, route, ..Requester::NOBODY },
                 transport,
-                io,
                 cx,
             );
         }
         self.step(Move::End, Input::Ended);
         self.ending = if cut { Ending::CutOff } else { Ending::LocalReply };
-        self.unwatch(transport, io);
-        transport.resume(io);
+        self.unwatch(transport, cx.io);
+        transport.resume(cx.io);
     }
 }

@@ -40,7 +40,7 @@ impl HttpConfig {
         listener: &ConnectionConfig,
         (bytes, is_last): (&[u8], bool),
         outcome: &Outcome,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) -> bool {
         let mut requester = Requester { method: method_begun(bytes), ..Requester::NOBODY };
         match HeadScan::default().next(bytes, &self.limits) {

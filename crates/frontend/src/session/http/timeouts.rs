@@ -67,8 +67,7 @@ impl HttpExchange {
         &mut self,
         config: &HttpConfig,
         transport: &mut Transport,
-        io: &mut Context<'_>,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         self.watched = false;
         // A body that the worker does not accept yet is not late.
@@ -78,12 +77,12 @@ impl HttpExchange {
         let is_body = matches!(self.input, Input::Body(_) | Input::BufferedBody(_));
         let read = config.read.unwrap_or_default();
         if is_body && is_enough(self.came as u64, config.body_rate_min, read) {
-            return self.watch_anew(config, transport, io);
+            return self.watch_anew(config, transport, cx.io);
         }
         self.restore_trail(cx);
         let text = "a request that was begun did not end in time";
         let route = self.route();
         let why = Why::of(Cause::Incomplete, text);
-        self.refuse_with(transport, io, (408, route), why, cx);
+        self.refuse_with(transport, (408, route), why, cx);
     }
 }

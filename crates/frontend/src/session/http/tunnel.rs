@@ -31,16 +31,15 @@ impl HttpExchange {
     pub(super) fn talk(
         &self,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         data: &mut Data<'_>,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         let length = data.bytes().len();
         match &self.asked {
             Some(asked) if length > 0 && asked.wanted => {
                 cx.requests.pass(asked.request, data.take(length), length);
             }
-            Some(_) if length > 0 => transport.pause(io),
+            Some(_) if length > 0 => transport.pause(cx.io),
             _ => {}
         }
     }

@@ -1,6 +1,5 @@
 //! Requests that no worker of their pool accepts. They are rejected before they are submitted.
 
-use event::Context;
 use exchange::{Cause, Outcome, Phase};
 use wire::http1::{Answer, RequestHead};
 
@@ -18,12 +17,11 @@ impl HttpExchange {
         why: &Unfit,
         route: RouteId,
         transport: &mut Transport,
-        io: &mut Context<'_>,
         head: &RequestHead,
-        cx: &mut SessionContext<'_>,
+        cx: &mut SessionContext<'_, '_>,
     ) {
         let told = Rejected { status: why.status, reason: "" };
-        self.begin_refused(transport, io, told, cx);
+        self.begin_refused(transport, told, cx);
         let outcome = Outcome::ended(Cause::Record, Phase::Receive, why.text);
         let (pool, source) = (transport.listener().pool, transport.source());
         cx.requests.refused_at_receipt(pool, source, &outcome, cx.entry.take());
@@ -38,7 +36,7 @@ impl HttpExchange {
             keep_alive,
         };
         let requester = Requester { method: head.method(), version: head.version, route };
-        send_local_reply(&answer, requester, transport, io, cx);
+        send_local_reply(&answer, requester, transport, cx);
         if !keep_alive {
             self.step(Move::End, Input::Ended);
             self.ending = Ending::LocalReply;
