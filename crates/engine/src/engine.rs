@@ -224,16 +224,6 @@ impl Engine {
         engine
     }
 
-    /// Whether the replies of a pool are lines. With `then`, the last pool of the chain decides.
-    pub(crate) fn replies_lines(&self, pool: PoolId) -> bool {
-        let served = &self.pools[pool];
-        match (served.then, &served.takes) {
-            (Some(then), _) => self.replies_lines(then),
-            (None, RequestShape::Records(question)) => question.lines,
-            (None, _) => false,
-        }
-    }
-
     /// Submits a request and returns its id. Its outcome is added to [`Self::finished`]; a rejection is added in the
     /// same turn. `entry`: its access log entry, if it is logged.
     pub fn submit(

@@ -1,6 +1,6 @@
 //! Records a finished request: metrics, a log line if it failed, and a line in the access log.
 
-use exchange::{Outcome, Peer, PoolId, RequestId, Stamps};
+use exchange::{Outcome, PoolId, RequestId, Stamps};
 
 use super::tallies::count_at_listener;
 use super::{Accounting, Engine};
@@ -100,16 +100,5 @@ impl Engine {
     /// Logs the numbers of omitted log lines at the stop of the daemon.
     pub fn end_error_logs(&mut self) {
         self.pools.values_mut().for_each(|served| served.error_log.end_all(&served.name));
-    }
-
-    /// Logs that a reply was not delivered, because it exceeded the limit of its client.
-    pub(crate) fn note_undelivered(&mut self, pool: PoolId, peer: Peer, outcome: &Outcome) {
-        let served = &mut self.pools[pool];
-        served.dirty = true;
-        served.counts.undelivered += 1;
-        if let Outcome::Ended(end, _) = outcome {
-            let (text, _) = outcome.text();
-            served.error_log.end(&served.name, RequestId::NONE, peer, *end, text, self.now);
-        }
     }
 }

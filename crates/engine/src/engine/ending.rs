@@ -1,6 +1,6 @@
 //! Requests that end before their worker has replied: abandoned, cancelled or interrupted.
 
-use exchange::{Cause, Outcome, Phase, PoolId, RequestId};
+use exchange::{Cause, Outcome, Phase, RequestId};
 
 use super::Engine;
 use crate::exchanges::{Exchange, State};
@@ -10,16 +10,6 @@ use flow::reply_event::ReplyEvent;
 use flow::request_control::RequestControl;
 
 impl Engine {
-    /// Whether a request has not ended.
-    pub(crate) fn is_under_way(&mut self, id: RequestId) -> bool {
-        self.exchanges.get_mut(id).is_some()
-    }
-
-    /// Counts a notification that names no request of its client in flight.
-    pub(crate) fn count_stray(&mut self, pool: PoolId) {
-        self.pools[pool].counts.strays += 1;
-    }
-
     /// Cancels a request for its client. Client and worker are both notified.
     pub(crate) fn cancel(&mut self, id: RequestId) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };

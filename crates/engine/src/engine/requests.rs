@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use exchange::{Cause, Outcome, Peer, PoolId, RequestId};
 
 use super::Engine;
+use crate::session_affinity::SessionTarget;
 use flow::client::{Client, Source};
 use flow::ids::SessionId;
 use flow::payload::Payload;
@@ -43,16 +44,24 @@ impl Requests for Engine {
         self.pools[pool].takes.clone()
     }
 
+    /// Whether the replies of a pool are lines. With `then`, the last pool of the chain decides.
     fn replies_lines(&self, pool: PoolId) -> bool {
-        self.replies_lines(pool)
+        let served = &self.pools[pool];
+        match (served.then, &served.takes) {
+            (Some(then), _) => self.replies_lines(then),
+            (None, RequestShape::Records(question)) => question.lines,
+            (None, _) => false,
+        }
     }
 
+    /// Whether requests to the programs of a pool carry ids that the daemon assigns.
     fn is_tagged(&self, pool: PoolId) -> bool {
-        self.is_tagged(pool)
+        self.pools[pool].is_tagged
     }
 
+    /// Whether each program of a pool serves one connection only.
     fn has_owners(&self, pool: PoolId) -> bool {
-        self.has_owners(pool)
+        self.pools[pool].own.is_some()
     }
 
     fn may_send(
@@ -64,8 +73,14 @@ impl Requests for Engine {
         self.may_send(from, permit, bytes)
     }
 
+    /// Whether a session with outstanding replies may submit more requests: only when its own program is known. If
+    /// another shard owns the pool, the program is known once it has `answered` a request.
     fn may_ask_more(&self, pool: PoolId, session: SessionId, answered: bool) -> bool {
-        self.may_ask_more(pool, session, answered)
+        let Some(own) = &self.pools[pool].own else { return true };
+        match self.shard_link.off_shard(pool) {
+            Some(_) => answered,
+            None => own.affinity.way(session) != SessionTarget::Pool,
+        }
     }
 
     fn spend_permit(&mut self, pool: PoolId, permit: &mut Permit) {
@@ -104,8 +119,9 @@ impl Requests for Engine {
         self.control_worker(id, control);
     }
 
+    /// Whether a request has not ended.
     fn is_under_way(&mut self, id: RequestId) -> bool {
-        self.is_under_way(id)
+        self.exchanges.get_mut(id).is_some()
     }
 
     fn cancel(&mut self, id: RequestId) {
@@ -136,12 +152,20 @@ impl Requests for Engine {
         self.refused_at_receipt(pool, source, outcome, entry);
     }
 
+    /// Logs that a reply was not delivered, because it exceeded the limit of its client.
     fn note_undelivered(&mut self, pool: PoolId, peer: Peer, outcome: &Outcome) {
-        self.note_undelivered(pool, peer, outcome);
+        let served = &mut self.pools[pool];
+        served.dirty = true;
+        served.counts.undelivered += 1;
+        if let Outcome::Ended(end, _) = outcome {
+            let (text, _) = outcome.text();
+            served.error_log.end(&served.name, RequestId::NONE, peer, *end, text, self.now);
+        }
     }
 
+    /// Counts a notification that names no request of its client in flight.
     fn count_stray(&mut self, pool: PoolId) {
-        self.count_stray(pool);
+        self.pools[pool].counts.strays += 1;
     }
 
     fn pause_program(&mut self, pool: PoolId, session: SessionId, hush: bool) {

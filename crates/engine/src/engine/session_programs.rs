@@ -211,26 +211,6 @@ impl Engine {
         }
     }
 
-    /// Whether a session with outstanding replies may submit more requests: only when its own program is known. If
-    /// another shard owns the pool, the program is known once it has `answered` a request.
-    pub(crate) fn may_ask_more(&self, pool: PoolId, session: SessionId, answered: bool) -> bool {
-        let Some(own) = &self.pools[pool].own else { return true };
-        match self.shard_link.off_shard(pool) {
-            Some(_) => answered,
-            None => own.affinity.way(session) != SessionTarget::Pool,
-        }
-    }
-
-    /// Whether requests to the programs of a pool carry ids that the daemon assigns.
-    pub(crate) fn is_tagged(&self, pool: PoolId) -> bool {
-        self.pools[pool].is_tagged
-    }
-
-    /// Whether each program of a pool serves one connection only.
-    pub(crate) fn has_owners(&self, pool: PoolId) -> bool {
-        self.pools[pool].own.is_some()
-    }
-
     /// Returns a connection's own program: it is reset or replaced.
     pub(super) fn give_up(&mut self, pool: PoolId, worker: WorkerId) {
         let order = self.pools[pool].own.as_ref().and_then(SessionWorkers::order);

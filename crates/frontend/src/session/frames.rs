@@ -22,7 +22,6 @@ use crate::transport::Transport;
 use flow::client::Client;
 use flow::ids::SessionId;
 use flow::permit::Permit;
-use flow::reply_event::ReplyEvent;
 use flow::request_meta::RequestMeta;
 use flow::requests::Requests;
 
@@ -112,22 +111,6 @@ impl ProtocolConfig for FramesConfig {
 }
 
 impl Frames {
-    /// Sends further requests to this pool, unless its replies are of another kind than those of the old pool.
-    fn handle_pool(
-        &mut self,
-        transport: &mut Transport,
-        pool: PoolId,
-        cx: &mut SessionContext<'_, '_>,
-    ) {
-        if pool != self.pool
-            && cx.requests.replies_lines(pool) == cx.requests.replies_lines(self.pool)
-        {
-            self.stop_waiting_for_room(cx);
-            self.pool = pool;
-            self.read_on(transport, cx.io, cx.requests);
-        }
-    }
-
     fn new(
         id: SessionId,
         pool: PoolId,
@@ -383,89 +366,9 @@ impl Frames {
         std::mem::replace(&mut self.is_wrong_protocol, false)
     }
 
-    /// A frame was not complete in time. It is rejected, and the connection ends after the outstanding replies.
-    fn refuse_slow(&mut self, transport: &Transport, cx: &mut SessionContext<'_, '_>) {
-        if self.ending == Ending::Reset {
-            // The flush of the session checks the output.
-            return;
-        }
-        let text = format!("a {} that was begun did not end in time", self.config.as_str());
-        let outcome = Outcome::ended(Cause::Incomplete, Phase::Receive, &text);
-        self.refuse(transport, outcome, Name::Unknown, cx);
-        self.input = Input::Ended;
-        transport.disarm_read(cx.io);
-    }
-
-    /// A program of this pool sent a message to all clients. Clients receive it if they have received a reply from the
-    /// pool.
-    fn take_announcement(
-        &mut self,
-        transport: &Transport,
-        pool: PoolId,
-        frame: &Slice,
-        cx: &mut SessionContext<'_, '_>,
-    ) -> bool {
-        let hears = self.answered && pool == self.pool && self.config.framing.is_json();
-        if !hears || self.reply_queue.has_aside(frame) {
-            return false;
-        }
-        let limits =
-            Limits { held_max: self.config.reply_held_max, send_max: self.config.send_max };
-        if let Some(outcome) = self.reply_queue.push_aside(frame.clone(), limits) {
-            cx.requests.note_undelivered(self.pool, transport.peer(), &outcome);
-        }
-        true
-    }
-
-    /// Handles an event about request `sequence`. If it exceeds a limit, the client receives an error instead, and the
-    /// engine is notified.
-    fn take_reply(
-        &mut self,
-        transport: &Transport,
-        sequence: u64,
-        reply_event: ReplyEvent,
-        cx: &mut SessionContext<'_, '_>,
-    ) {
-        self.answered |= matches!(
-            reply_event,
-            ReplyEvent::Part(_) | ReplyEvent::BodyWanted(true) | ReplyEvent::End(Outcome::Reply(_))
-        );
-        if let ReplyEvent::Finished = reply_event {
-            self.input = Input::Ended;
-            self.ending = Ending::Silent;
-            return;
-        }
-        let limits =
-            Limits { held_max: self.config.reply_held_max, send_max: self.config.send_max };
-        if let ReplyEvent::Unsolicited(_, frame) = reply_event {
-            if let Some(outcome) = self.reply_queue.push_aside(frame, limits) {
-                cx.requests.note_undelivered(self.pool, transport.peer(), &outcome);
-            }
-            return;
-        }
-        if let Some((more, outcome)) = self.reply_queue.deliver(sequence, reply_event, limits) {
-            cx.requests.note_undelivered(self.pool, transport.peer(), &outcome);
-            if let Some(request) = more {
-                cx.requests.abandon(request, Cause::Reply);
-            }
-        }
-    }
-
-    fn write_ready(&mut self, transport: &mut Transport, cx: &mut SessionContext<'_, '_>) {
-        let high = transport.listener().limits.send_high;
-        self.write_below(transport, cx.io, &mut cx.scratch.bytes, high);
-        self.pause_reply(transport, cx);
-        self.read_on(transport, cx.io, cx.requests);
-        if self.input == Input::Ended
-            && self.reply_queue.is_empty()
-            && !self.reply_queue.has_asides()
-        {
-            if self.ending == Ending::Reset {
-                self.reset(transport, cx.io);
-            } else {
-                transport.finish(cx.io, None);
-            }
-        }
+    /// The limits of the queue of replies.
+    fn limits(&self) -> Limits {
+        Limits { held_max: self.config.reply_held_max, send_max: self.config.send_max }
     }
 
     /// Resets the connection after the output before the failure is sent.

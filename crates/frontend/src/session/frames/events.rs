@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use event::Data;
-use exchange::{PoolId, RequestId, Slice};
+use exchange::{Cause, Outcome, Phase, PoolId, RequestId, Slice};
 
-use super::{Frames, Input};
+use super::{Ending, Frames, Input};
 use crate::connection::ConnectionConfig;
 use crate::context::SessionContext;
 use crate::protocol::{Protocol, Received};
+use crate::session::reply_queue::Name;
 use crate::transport::Transport;
 use flow::permit::{Grant, Permit};
 use flow::reply_event::ReplyEvent;
@@ -30,6 +31,8 @@ impl Protocol for Frames {
         Received::of(self.has_begun())
     }
 
+    /// Handles an event about request `sequence`. If it exceeds a limit, the client receives an error instead, and the
+    /// engine is notified.
     fn deliver(
         &mut self,
         transport: &mut Transport,
@@ -37,11 +40,45 @@ impl Protocol for Frames {
         reply_event: ReplyEvent,
         cx: &mut SessionContext<'_, '_>,
     ) {
-        self.take_reply(transport, sequence, reply_event, cx);
+        self.answered |= matches!(
+            reply_event,
+            ReplyEvent::Part(_) | ReplyEvent::BodyWanted(true) | ReplyEvent::End(Outcome::Reply(_))
+        );
+        if let ReplyEvent::Finished = reply_event {
+            self.input = Input::Ended;
+            self.ending = Ending::Silent;
+            return;
+        }
+        let limits = self.limits();
+        if let ReplyEvent::Unsolicited(_, frame) = reply_event {
+            if let Some(outcome) = self.reply_queue.push_aside(frame, limits) {
+                cx.requests.note_undelivered(self.pool, transport.peer(), &outcome);
+            }
+            return;
+        }
+        if let Some((more, outcome)) = self.reply_queue.deliver(sequence, reply_event, limits) {
+            cx.requests.note_undelivered(self.pool, transport.peer(), &outcome);
+            if let Some(request) = more {
+                cx.requests.abandon(request, Cause::Reply);
+            }
+        }
     }
 
     fn flush(&mut self, transport: &mut Transport, cx: &mut SessionContext<'_, '_>) {
-        self.write_ready(transport, cx);
+        let high = transport.listener().limits.send_high;
+        self.write_below(transport, cx.io, &mut cx.scratch.bytes, high);
+        self.pause_reply(transport, cx);
+        self.read_on(transport, cx.io, cx.requests);
+        if self.input == Input::Ended
+            && self.reply_queue.is_empty()
+            && !self.reply_queue.has_asides()
+        {
+            if self.ending == Ending::Reset {
+                self.reset(transport, cx.io);
+            } else {
+                transport.finish(cx.io, None);
+            }
+        }
     }
 
     fn flush_all(&mut self, transport: &mut Transport, cx: &mut SessionContext<'_, '_>) -> bool {
@@ -67,8 +104,17 @@ impl Protocol for Frames {
         self.reply_queue.held()
     }
 
+    /// A frame was not complete in time. It is rejected, and the connection ends after the outstanding replies.
     fn handle_slow(&mut self, transport: &mut Transport, cx: &mut SessionContext<'_, '_>) {
-        self.refuse_slow(transport, cx);
+        if self.ending == Ending::Reset {
+            // The flush of the session checks the output.
+            return;
+        }
+        let text = format!("a {} that was begun did not end in time", self.config.as_str());
+        let outcome = Outcome::ended(Cause::Incomplete, Phase::Receive, &text);
+        self.refuse(transport, outcome, Name::Unknown, cx);
+        self.input = Input::Ended;
+        transport.disarm_read(cx.io);
     }
 
     fn handle_eof(&mut self, transport: &mut Transport, cx: &mut SessionContext<'_, '_>) -> bool {
@@ -84,14 +130,22 @@ impl Protocol for Frames {
         self.has_left(transport)
     }
 
-    /// It goes to another pool, and keeps the limits that it was let in with.
+    /// Sends further requests to the new pool, unless its replies are of another kind than those of the old pool. The
+    /// client keeps the limits that it was admitted with.
     fn handle_listener(
         &mut self,
         transport: &mut Transport,
         connection: &Arc<ConnectionConfig>,
         cx: &mut SessionContext<'_, '_>,
     ) {
-        self.handle_pool(transport, connection.pool, cx);
+        let pool = connection.pool;
+        if pool != self.pool
+            && cx.requests.replies_lines(pool) == cx.requests.replies_lines(self.pool)
+        {
+            self.stop_waiting_for_room(cx);
+            self.pool = pool;
+            self.read_on(transport, cx.io, cx.requests);
+        }
     }
 
     /// Requests are rejected from now on.
@@ -115,6 +169,8 @@ impl Protocol for Frames {
         self.config.resets && (queued > 0 || !self.reply_queue.is_empty())
     }
 
+    /// A program of this pool sent a message to all clients. Clients receive it if they have received a reply from the
+    /// pool.
     fn announce(
         &mut self,
         transport: &Transport,
@@ -122,7 +178,15 @@ impl Protocol for Frames {
         frame: &Slice,
         cx: &mut SessionContext<'_, '_>,
     ) -> bool {
-        self.take_announcement(transport, pool, frame, cx)
+        let hears = self.answered && pool == self.pool && self.config.framing.is_json();
+        if !hears || self.reply_queue.has_aside(frame) {
+            return false;
+        }
+        let limits = self.limits();
+        if let Some(outcome) = self.reply_queue.push_aside(frame.clone(), limits) {
+            cx.requests.note_undelivered(self.pool, transport.peer(), &outcome);
+        }
+        true
     }
 
     fn is_waiting(&self) -> bool {
