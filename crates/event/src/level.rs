@@ -27,7 +27,7 @@ use crate::{Address, DatagramKind, Direction, Fd, Origin, Peer};
 /// A set of descriptors that one level-triggered system call waits for.
 ///
 /// Every descriptor in the set is open: it is removed from the set before it is closed.
-pub(crate) trait LevelSet: fmt::Debug + Sized {
+pub trait LevelSet: fmt::Debug + Sized {
     /// Creates an empty set.
     ///
     /// # Errors
@@ -57,9 +57,10 @@ pub(crate) trait LevelSet: fmt::Debug + Sized {
     ) -> io::Result<Completeness>;
 }
 
-/// A kernel based on a level-triggered system call.
+/// A kernel based on a level-triggered system call. It is public only as [`Poll`](crate::Poll) and
+/// [`Select`](crate::Select).
 #[derive(Debug)]
-pub(crate) struct Level<S> {
+pub struct Level<S> {
     set: S,
     waker: Arc<EventFdWaker>,
     /// Indexed by the number of the descriptor.
@@ -88,7 +89,11 @@ enum State {
 }
 
 impl<S: LevelSet> Level<S> {
-    pub(crate) fn new() -> io::Result<Self> {
+    /// Creates a kernel with its waker.
+    ///
+    /// # Errors
+    /// If the process or the system has no descriptor left.
+    pub fn new() -> io::Result<Self> {
         let (mut set, waker) = (S::new()?, Arc::new(EventFdWaker::new()?));
         set.request(waker.fd(), Readiness::READ)?;
         Ok(Self {
@@ -370,115 +375,6 @@ impl<S: LevelSet> Kernel for Level<S> {
         drop(fd);
     }
 }
-
-/// Defines a kernel based on one kind of set. The sets themselves are not public.
-macro_rules! level_kernel {
-    ($(#[$doc:meta])* $name:ident($set:ty)) => {
-        $(#[$doc])*
-        #[derive(Debug)]
-        pub struct $name(crate::level::Level<$set>);
-
-        impl $name {
-            /// Creates a kernel with its waker.
-            ///
-            /// # Errors
-            /// If the process or the system has no descriptor left.
-            pub fn new() -> std::io::Result<Self> {
-                crate::level::Level::new().map(Self)
-            }
-        }
-
-        crate::level::forward_kernel! { $name($set);
-            fn now(&mut self) -> std::time::Instant;
-            fn wait(
-                &mut self,
-                timeout: Option<std::time::Duration>,
-                events_max: usize,
-                ready_events: &mut Vec<crate::ReadyEvent>,
-            ) -> std::io::Result<crate::Completeness>;
-            fn watch(
-                &mut self,
-                fd: &crate::Fd,
-                token: crate::Token,
-                interest: crate::Interest,
-            ) -> std::io::Result<()>;
-            fn unwatch(&mut self, fd: &crate::Fd) -> std::io::Result<()>;
-            fn accept(&mut self, listener: &crate::Fd) -> std::io::Result<(crate::Fd, crate::Peer)>;
-            fn connect(&mut self, to: &crate::Address) -> std::io::Result<crate::Fd>;
-            fn connected(&mut self, fd: &crate::Fd) -> std::io::Result<()>;
-            fn prepare(&mut self, fd: &crate::Fd) -> std::io::Result<crate::FdKind>;
-            fn receive(
-                &mut self,
-                fd: &crate::Fd,
-                fd_kind: crate::FdKind,
-                room: &mut [u8],
-            ) -> std::io::Result<usize>;
-            fn send(
-                &mut self,
-                fd: &crate::Fd,
-                fd_kind: crate::FdKind,
-                parts: &[std::io::IoSlice<'_>],
-            ) -> std::io::Result<usize>;
-            fn unacknowledged(&mut self, fd: &crate::Fd) -> std::io::Result<u64>;
-            fn shutdown_write(&mut self, fd: &crate::Fd) -> std::io::Result<()>;
-            fn prepare_datagrams(&mut self, fd: &crate::Fd) -> std::io::Result<crate::DatagramKind>;
-            fn receive_datagram(
-                &mut self,
-                fd: &crate::Fd,
-                kind: crate::DatagramKind,
-                room: &mut [u8],
-            ) -> std::io::Result<(usize, crate::Origin)>;
-            fn send_datagram(
-                &mut self,
-                fd: &crate::Fd,
-                kind: crate::DatagramKind,
-                to: &crate::Origin,
-                bytes: &[u8],
-            ) -> std::io::Result<()>;
-            fn splice_pipe(&mut self) -> std::io::Result<crate::SplicePipe>;
-            fn keep_splice_pipe(&mut self, splice_pipe: crate::SplicePipe) -> ();
-            fn splice_in(
-                &mut self,
-                from: &crate::Fd,
-                splice_pipe: &crate::SplicePipe,
-                length: usize,
-            ) -> std::io::Result<usize>;
-            fn splice_out(
-                &mut self,
-                splice_pipe: &crate::SplicePipe,
-                to: &crate::Fd,
-                length: usize,
-            ) -> std::io::Result<usize>;
-            fn reset_on_close(&mut self, fd: &crate::Fd) -> ();
-            fn keep_alive(&mut self, fd: &crate::Fd, after: std::time::Duration) -> ();
-            fn close(&mut self, fd: crate::Fd) -> ();
-        }
-    };
-}
-
-/// Implements [`Kernel`] by the methods of the field.
-macro_rules! forward_kernel {
-    ($name:ident($set:ty); $(
-        fn $method:ident(&mut self $(, $argument:ident: $type:ty)* $(,)?) -> $returned:ty;
-    )+) => {
-        impl crate::Kernel for $name {
-            $(#[inline]
-            fn $method(&mut self $(, $argument: $type)*) -> $returned {
-                self.0.$method($($argument),*)
-            })+
-
-            fn waker(&self) -> std::sync::Arc<dyn crate::Wake> {
-                self.0.waker()
-            }
-
-            fn unread(fd: &crate::Fd) -> std::io::Result<u64> {
-                <crate::level::Level<$set> as crate::Kernel>::unread(fd)
-            }
-        }
-    };
-}
-
-pub(crate) use {forward_kernel, level_kernel};
 
 fn would_block<T>(result: &io::Result<T>) -> bool {
     result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)

@@ -16,17 +16,15 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 use crate::kernel::{Completeness, Readiness};
-use crate::level::{LevelSet, level_kernel};
+use crate::level::{Level, LevelSet};
 use crate::system;
 
-level_kernel! {
-    /// Linux and other systems, with poll.
-    Poll(PollSet)
-}
+/// Linux and other systems, with poll.
+pub type Poll = Level<PollSet>;
 
 /// The array for poll.
 #[derive(Default)]
-pub(crate) struct PollSet {
+pub struct PollSet {
     /// Entries without gaps; `owners` contains the descriptor of each.
     entries: Vec<PollFd<'static>>,
     owners: Vec<RawFd>,

@@ -24,7 +24,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
 use crate::kernel::{Completeness, Readiness};
-use crate::level::{LevelSet, level_kernel};
+use crate::level::{Level, LevelSet};
 use crate::poll::readiness;
 use crate::system;
 
@@ -33,13 +33,11 @@ const PROBE_EVERY: Duration = Duration::from_secs(1);
 /// The number of descriptors for which the sets have room if there is no limit, or an absurdly high one: 1 MiB of bits.
 const DESCRIPTORS_MAX: u64 = 1 << 23;
 
-level_kernel! {
-    /// Linux and other systems, with select.
-    Select(SelectSet)
-}
+/// Linux and other systems, with select.
+pub type Select = Level<SelectSet>;
 
 /// The bit sets for select.
-pub(crate) struct SelectSet {
+pub struct SelectSet {
     /// The requested conditions, indexed by descriptor number. `None`: it is not in the set.
     requested: Vec<Option<Readiness>>,
     read: Bits,
