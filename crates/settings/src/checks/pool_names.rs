@@ -5,6 +5,9 @@ use crate::nearest::nearest;
 use crate::options::Group;
 use crate::walk::Section;
 
+/// The maximum number of pools that an error lists.
+const LISTED_MAX: usize = 8;
+
 /// Every pool that is named must exist.
 pub(super) fn check(group: &Group, pools: &[&Section], faults: &mut Vec<Fault>) {
     for option in ["pool", "then"] {
@@ -20,9 +23,16 @@ pub(super) fn check(group: &Group, pools: &[&Section], faults: &mut Vec<Fault>) 
             Some(nearest) => fault
                 .expected(format!("did you mean `{nearest}`?"))
                 .suggestion(format!("write `{option} = \"{nearest}\"`, or add `[pool.{name}]`")),
-            None => fault
-                .expected("expected the name of a pool")
-                .suggestion(format!("add a section `[pool.{name}]`")),
+            None => {
+                let mut known: Vec<_> =
+                    names().take(LISTED_MAX).map(|it| format!("`{it}`")).collect();
+                if pools.len() > LISTED_MAX {
+                    known.push("…".to_owned());
+                }
+                fault
+                    .expected(format!("the pools are {}", known.join(", ")))
+                    .suggestion(format!("add a section `[pool.{name}]`"))
+            }
         });
     }
 }

@@ -56,6 +56,9 @@ pub(super) fn address_or(
     if let Ok(address) = text.parse::<SocketAddr>() {
         return Ok(Address::Internet(address));
     }
+    if let Some(bad) = url(text) {
+        return Err(bad);
+    }
     if text.starts_with('/') || text.starts_with("./") {
         return Err(Bad::because("is not an address").suggestion(format!("write \"unix:{text}\"")));
     }
@@ -75,6 +78,19 @@ pub(super) fn address_or(
         Bad::because(format!("has the port `{port}`, which is not a number from 0 to 65535"))
     })?;
     Ok(Address::Internet(SocketAddr::new(ip, port)))
+}
+
+/// Returns the error for a URL in place of an address.
+fn url(text: &str) -> Option<Bad> {
+    let (scheme, rest) = text.split_once("://")?;
+    if scheme == "https" {
+        return Some(Bad::because("is a URL with TLS, which is not supported yet"));
+    }
+    let address = rest.split('/').next().unwrap_or_default();
+    let has_port = address.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let port = if has_port { "" } else { ":80" };
+    let bad = Bad::because("is a URL, not an address");
+    Some(bad.suggestion(format!("write \"{address}{port}\"")))
 }
 
 /// Parses the name of an inherited socket. systemd allows names of up to 255 printable characters without a colon.

@@ -10,11 +10,13 @@ use crate::quantities::Bad;
 pub(crate) fn server_address(text: &str) -> Result<Address, Bad> {
     // `:8000` means this machine.
     let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-    address_or(text, any, no_server).or_else(|bad| match text.rsplit_once(':') {
-        Some((host, port)) if is_host_name(host) && !matches!(host, "unix" | "fd") => {
-            host_name(host, port).map(Address::Named)
+    address_or(text, any, no_server).or_else(|bad| {
+        match text.rsplit_once(':').filter(|_| !text.contains("://")) {
+            Some((host, port)) if is_host_name(host) && !matches!(host, "unix" | "fd") => {
+                host_name(host, port).map(Address::Named)
+            }
+            _ => Err(bad),
         }
-        _ => Err(bad),
     })
 }
 
