@@ -221,20 +221,21 @@ impl Walk {
     fn socket(&mut self, path: &Path) -> io::Result<OwnedFd> {
         let mut rest = Cow::Borrowed(path);
         let first = if path.is_absolute() { "/" } else { "." };
-        let mut folder = open(CWD, OsStr::new(first))?;
+        let mut folder = open(CWD, OsStr::new(first), false)?;
         loop {
             let mut parts = rest.components().filter(|part| *part != Component::CurDir);
             let (target, after) = loop {
                 let Some(part) = parts.next() else { return Err(Errno::CONNREFUSED.into()) };
                 if part == Component::RootDir {
-                    folder = open(CWD, part.as_os_str())?;
+                    folder = open(CWD, part.as_os_str(), false)?;
                     continue;
                 }
-                let (file, found) = open(&folder.0, part.as_os_str())?;
+                let is_shared = self.is_shared(&folder.1);
+                let (file, found) = open(&folder.0, part.as_os_str(), is_shared)?;
                 self.judge(&folder, &found)?;
                 match kind(&found) {
                     FileType::Symlink => {
-                        let target = self.target(&folder, part.as_os_str(), &found)?;
+                        let target = self.target(&folder, part.as_os_str(), &file, &found)?;
                         break (target, parts.collect::<PathBuf>());
                     }
                     FileType::Directory => {
@@ -251,6 +252,11 @@ impl Walk {
             };
             rest = Cow::Owned(target.join(after));
         }
+    }
+
+    /// Whether other users can create and remove files in a directory.
+    fn is_shared(&self, directory: &Statx) -> bool {
+        !self.ours.contains(&directory.stx_uid) || directory.stx_mode & self.others != 0
     }
 
     /// Records who can have put this file into this directory.
@@ -278,6 +284,7 @@ impl Walk {
         &mut self,
         folder: &(OwnedFd, Statx),
         name: &OsStr,
+        link: &OwnedFd,
         found: &Statx,
     ) -> io::Result<PathBuf> {
         let directory = &folder.1;
@@ -302,7 +309,7 @@ impl Walk {
                 return denied(format!("`{name}` leads to the files of a process"));
             }
         }
-        let target = readlinkat(&folder.0, name, Vec::new())?.into_bytes();
+        let target = readlinkat(link, "", Vec::new())?.into_bytes();
         Ok(PathBuf::from(OsString::from_vec(target)))
     }
 
