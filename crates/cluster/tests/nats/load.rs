@@ -80,7 +80,7 @@ fn more_bindings_than_may_wait_are_shared_after_a_long_outage() {
     nats.run_all();
     let bound = numbers.len() as u64;
     // With all bindings of the full count, the servers are the limit.
-    let limit = if is_full() { Duration::from_secs(1200) } else { HEALED };
+    let limit = if is_full() { Duration::from_secs(600) } else { HEALED };
     let took = wait_for("all are shared", limit, || {
         one.length() == numbers.len() && one.listed() == bound && two.listed() == bound
     });
@@ -99,7 +99,8 @@ fn a_fresh_daemon_catches_up_with_all_clients() {
     for part in keys.chunks(1000) {
         one.bind_all(part.iter().map(|&number| (client(number), number % 7)));
     }
-    let limit = Duration::from_secs(if is_full() { 1200 } else { 300 });
+    // 100,000 take about 10 s on two cores that do other work besides, in a debug build.
+    let limit = Duration::from_secs(if is_full() { 900 } else { 300 });
     let took = wait_for("all writes", limit, || one.listed() == count);
     println!("{count} keys were written in {took:?}");
     let three = Daemon::start("three", &nats.urls(), settings);
