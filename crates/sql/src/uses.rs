@@ -63,6 +63,9 @@ pub(crate) struct Uses {
 const COMPARES: [&str; 8] = ["=", "<=>", "<>", "!=", "<", ">", "<=", ">="];
 const PATTERNS: [&str; 5] = ["like", "ilike", "rlike", "regexp", "similar"];
 
+/// The words that say what a statement does.
+const VERBS: [&str; 7] = ["select", "insert", "replace", "update", "delete", "merge", "call"];
+
 /// The words behind which an operand begins.
 const BEGINS: [&str; 18] = [
     "where", "and", "or", "xor", "not", "on", "having", "when", "then", "else", "case", "select",
@@ -161,15 +164,18 @@ impl<'t> Reader<'t> {
 
     fn mark_places(&mut self) {
         let (mut open, mut values) = (Vec::new(), false);
+        let verb = self.verb();
+        let writes = verb.is_some_and(|it| it.is_any(&["insert", "replace", "update"]));
+        let mut may_begin = writes;
         for (index, (_, token)) in self.tokens.iter().enumerate() {
             if token.is_mark(&[")", "]"]) {
                 open.pop();
             }
             let is_conflict = |it: &Token| it.is_any(&["key", "do"]);
-            if token.is_any(&["set", "values", "value"]) && open.is_empty()
-                || token.is("update") && self.before(index).is_some_and(is_conflict)
+            if may_begin && open.is_empty() && self.begins_values(index)
+                || token.is("update") && writes && self.before(index).is_some_and(is_conflict)
             {
-                values = true;
+                (values, may_begin) = (true, false);
             } else if open.is_empty()
                 && token.is_any(&["where", "order", "limit", "returning", "from", "select"])
             {
@@ -181,6 +187,32 @@ impl<'t> Reader<'t> {
                 open.push(index);
             }
         }
+    }
+
+    /// The word that says what the statement does.
+    fn verb(&self) -> Option<&'t Token> {
+        let mut depth = 0_usize;
+        self.tokens.iter().map(|(_, token)| token).find(|token| {
+            match token {
+                Token::Mark("(") => depth += 1,
+                Token::Mark(")") => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            depth == 0 && token.is_any(&VERBS)
+        })
+    }
+
+    /// Whether the values of a row begin at this word, which may also be the name of a column or a table.
+    fn begins_values(&self, index: usize) -> bool {
+        let is_list = self.token(index + 1).is_some_and(|it| it.is_mark(&["("]));
+        let is_name = self.before(index).is_none_or(|it| {
+            it.is_any(&["into", "insert", "replace", "ignore", "delayed"])
+                || it.is_any(&["low_priority", "high_priority"])
+                || it.is_mark(&["."])
+        });
+        self.token(index).is_some_and(|it| {
+            it.is("set") || it.is_any(&["values", "value"]) && is_list && !is_name
+        })
     }
 
     /// Whether an operand may end before this token.
@@ -259,13 +291,13 @@ impl<'t> Reader<'t> {
 
     fn use_at(&self, index: usize) -> Use {
         let (left, right) = self.without_parentheses(index);
+        let is_value = self.values[index] && !self.is_in_query(index);
         let compared = match self.compared_at(index) {
             Some(compared) => compared,
-            None if self.values[index] || self.is_harmless(left, right) => Use::Other,
+            None if is_value || self.is_harmless(left, right) => Use::Other,
             // What is not read may compare it.
             None => Use::Expression,
         };
-        let is_value = self.values[index] && !self.is_in_query(index);
         match compared {
             // An assignment of the column itself.
             Use::Column(_) | Use::Expression if is_value && self.is_assigned(index) => Use::Value,

@@ -7,8 +7,7 @@ use crate::tokens::Token;
 const BEGINS_TRUTH: [&str; 7] = ["where", "and", "or", "xor", "not", "on", "having"];
 
 /// The words that begin a part of a query.
-const CLAUSES: [&str; 10] =
-    ["select", "from", "where", "having", "on", "set", "limit", "offset", "by", "values"];
+const CLAUSES: [&str; 8] = ["select", "from", "where", "having", "on", "set", "by", "values"];
 
 /// Words before a parenthesis that are no functions.
 const NO_FUNCTIONS: [&str; 14] = [
@@ -22,10 +21,10 @@ impl Reader<'_> {
     pub(super) fn is_harmless(&self, left: usize, right: usize) -> bool {
         let clause = (0..left).rev().filter(|at| self.scopes[*at] == self.scopes[left]);
         let clause = clause.filter_map(|at| self.token(at)).find(|it| it.is_any(&CLAUSES));
-        if clause.is_some_and(|it| it.is_any(&["limit", "offset"])) {
+        let before = self.before(left);
+        if self.is_limit(left) {
             return true;
         }
-        let before = self.before(left);
         if before.is_some_and(|it| it.is("interval")) {
             return true;
         }
@@ -35,6 +34,18 @@ impl Reader<'_> {
             && before.is_some_and(|it| it.is_any(&["select", "distinct"]) || it.is_mark(&[","]))
             && self.token(right).is_none_or(is_end);
         is_selected || self.is_argument(left, right) || self.is_condition(left, right)
+    }
+
+    /// Whether it is a number of rows: `limit :x, :y`, `limit :x offset :y`. A column may have the name `offset`.
+    fn is_limit(&self, left: usize) -> bool {
+        let Some(before) = self.before(left) else { return false };
+        before.is_any(&["limit", "offset", "examined"])
+            || before.is_mark(&[","])
+                && left >= 3
+                && self.token(left - 3).is_some_and(|it| it.is("limit"))
+            || before.is_any(&["first", "next"])
+                && left >= 2
+                && self.token(left - 2).is_some_and(|it| it.is("fetch"))
     }
 
     /// Whether it is an argument of a function that does not compare its arguments.

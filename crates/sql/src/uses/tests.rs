@@ -56,6 +56,37 @@ fn a_parameter_that_is_compared_has_the_column() {
 }
 
 #[test]
+fn a_column_with_the_name_of_a_clause_changes_no_use() {
+    for (sql, expected) in [
+        ("select id, value, token = :x as ok from t", "t.token"),
+        ("select t.value, token in (:x) from t", "t.token"),
+        ("select id from t where value <> 'q' and token = case when 1 then :x end", "expression"),
+        ("delete from t where value = 'a' and token = case when 1 then :x end", "expression"),
+        ("select id from t where offset = 1 and token = case when 1 then :x end", "expression"),
+        ("select id from t order by value, token = :x", "t.token"),
+        ("update t set n = :n where value = 'a' order by value, token = :x", "value t.token"),
+        (
+            "insert into t (value) select :v from t where value = 'a' and token = :x",
+            "other t.token",
+        ),
+        (
+            "insert into t (id, value) values (:i, :v) returning value, token = :x",
+            "value value t.token",
+        ),
+        ("insert into t (id) value (:i) on duplicate key update value = 1, n = :n", "value value"),
+        ("insert into value (id) select id from t where n = case when 1 then :x end", "expression"),
+        (
+            "update t set n = (select 1 from u where name = case when 1 then :x end), id = :y",
+            "expression value",
+        ),
+        ("with q as (select 1) update t set n = :n where token = :x", "value t.token"),
+        ("select id from t limit rows examined :x", "other"),
+    ] {
+        assert_eq!(shown(sql), expected, "{sql}");
+    }
+}
+
+#[test]
 fn a_parameter_that_is_compared_with_nothing_keeps_its_type() {
     for sql in [
         "select 1 from t where :x is not true",
