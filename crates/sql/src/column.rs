@@ -448,6 +448,7 @@ impl Compared {
     fn fit<'v>(&self, value: Value<'v>, is_json: bool) -> Result<Fit<'v>, Mismatch> {
         const NOT_INTEGER: &str =
             "is compared with a whole number of up to 64 bits, in plain digits";
+        const NOT_A_TIME: &str = "is compared with a time, and there is no such time";
         let bytes = value.bytes_or_empty();
         let text = || Ok(Fit::Text(bytes.into()));
         let number = match value {
@@ -481,17 +482,19 @@ impl Compared {
             Self::Time(_) if std::str::from_utf8(bytes).is_ok_and(time::is_word) => {
                 Err("is compared with a time, and not with a word such as `now`".into())
             }
-            // Compared as the time 0 as well.
-            Self::Time(of)
-                if matches!(**of, Takes::Date) && !time::is_day(bytes)
-                    || matches!(**of, Takes::Time(_)) && !time::is_duration(bytes) =>
-            {
-                Err("is compared with a time, and there is no such time".into())
+            Self::Time(of) => {
+                let (Fit::Text(text) | Fit::Number(text)) = of.fit(value, is_json)? else {
+                    return Err(NOT_A_TIME.into());
+                };
+                let in_full = match **of {
+                    Takes::Date => time::day_in_full(&text),
+                    Takes::Time(_) => time::duration_in_full(&text),
+                    _ => time::time_in_full(&text),
+                };
+                // Another text is compared as the time 0 as well.
+                let in_full = in_full.ok_or(NOT_A_TIME)?;
+                Ok(Fit::Text(in_full.into_bytes().into()))
             }
-            Self::Time(of) => of.fit(value, is_json).map(|fit| match fit {
-                Fit::Number(digits) => Fit::Text(digits),
-                fit => fit,
-            }),
             Self::Word(_) if matches!(value, Value::Number(_)) || is_boolean => {
                 Err("is compared with a string".into())
             }

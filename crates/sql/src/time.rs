@@ -10,7 +10,8 @@ use crate::Mismatch;
 use crate::blank::is_blank;
 
 /// Years that every database can store.
-const YEARS: RangeInclusive<i64> = 1..=9999;
+const YEARS: RangeInclusive<i64> = 1..=YEAR_MAX;
+const YEAR_MAX: i64 = 9999;
 
 /// Words that databases read as a time, without a zone.
 const WORDS: [&str; 7] =
@@ -228,28 +229,67 @@ pub fn check_date(text: &[u8]) -> Result<(), Mismatch> {
     if is_day { Ok(()) } else { Err(NOT_DAY.into()) }
 }
 
-/// Whether a text that [`check_date`] accepts begins with a day that exists, or is the zero of MySQL and MariaDB.
-pub(crate) fn is_day(text: &[u8]) -> bool {
-    let is_zero = |text| date_of(text).is_some_and(|(day, _)| day == [0, 0, 0]);
-    trimmed(text).is_some_and(|text| day_of(text).is_some() || is_zero(text))
+/// Returns a day in the only notation that MySQL and MariaDB cannot misread, from a text that [`check_date`] accepts.
+/// `None` if there is no such day from the year 0 to 9999. The day 0000-00-00 is one of theirs.
+pub(crate) fn day_in_full(text: &[u8]) -> Option<String> {
+    let (date, rest) = date_of(trimmed(text)?)?;
+    let is_day = rest.is_empty() && is_date(date);
+    let [year, month, day] = date;
+    is_day.then(|| format!("{year:04}-{month:02}-{day:02}"))
 }
 
-/// Whether a text that [`check_time`] accepts is a time of MySQL and MariaDB: up to 838 hours, 59 minutes, 59 seconds.
-pub(crate) fn is_duration(text: &[u8]) -> bool {
-    let Some(text) = trimmed(text) else { return false };
-    let text = text.strip_prefix(['T', 't', '-']).unwrap_or(text);
-    let text = text.split(['.', ' ']).next().unwrap_or_default();
-    let parts: Vec<&str> = match text.contains(':') {
-        true => text.split(':').collect(),
-        false if text.is_ascii() && text.len() >= 6 => {
-            let (hours, rest) = text.split_at(text.len() - 4);
-            vec![hours, &rest[..2], &rest[2..]]
-        }
-        false => return false,
+/// Whether MySQL and MariaDB have this day.
+fn is_date([year, month, day]: [i64; 3]) -> bool {
+    let is_zero = [year, month, day] == [0; 3];
+    let exists = || civil_from_days(days_from_civil(year, month, day)) == (year, month, day);
+    is_zero || (0..=YEAR_MAX).contains(&year) && exists()
+}
+
+/// Returns a day with a time of day in the only notation that MySQL and MariaDB cannot misread, from a text that
+/// [`to_utc`] accepts or returns. `None` if there is no such time: these servers have neither 24:00 nor a second 60, and
+/// ignore words behind it.
+pub(crate) fn time_in_full(text: &[u8]) -> Option<String> {
+    let text = trimmed(text)?;
+    let (date, rest) = date_of(text)?;
+    let rest = rest.strip_prefix(['T', 't']).unwrap_or_else(|| rest.trim_start_matches(is_blank));
+    let (Time { minute, seconds }, rest) = match rest {
+        "" => (Time { minute: 0, seconds: "" }, rest),
+        time => time_of(time)?,
     };
-    let most = [838, 59, 59];
-    let fits = |(part, most): (&&str, i64)| number(part, part.len()).is_some_and(|it| it <= most);
-    parts.len() <= most.len() && parts.iter().zip(most).all(fits)
+    let seconds = if seconds.is_empty() { "00" } else { seconds };
+    let is_time = rest.is_empty() && is_date(date) && minute < 1440 && !seconds.starts_with('6');
+    let [year, month, day] = date;
+    let (hour, minute) = (minute / 60, minute % 60);
+    is_time.then(|| format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{seconds}"))
+}
+
+/// Returns a time of MySQL and MariaDB in the only notation that they cannot misread, from a text that [`check_time`]
+/// accepts. `None` if there is no such time: up to 838 hours, 59 minutes, 59 seconds.
+pub(crate) fn duration_in_full(text: &[u8]) -> Option<String> {
+    let text = trimmed(text)?;
+    let (sign, text) = text.strip_prefix('-').map_or(("", text), |text| ("-", text));
+    let text = text.strip_prefix(['T', 't']).unwrap_or(text);
+    let (text, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let parts: Vec<&str> = match text.len().checked_sub(4).filter(|_| !text.contains(':')) {
+        Some(hours) => {
+            vec![text.get(..hours)?, text.get(hours..hours + 2)?, text.get(hours + 2..)?]
+        }
+        None => text.split(':').collect(),
+    };
+    let (hour, minute, second) = match *parts {
+        [hour, minute] => (hour, minute, "0"),
+        [hour, minute, second] => (hour, minute, second),
+        _ => return None,
+    };
+    let part = |text: &str, most| number(text, text.len()).filter(|it| *it <= most);
+    let (hour, minute, second) = (part(hour, 838)?, part(minute, 59)?, part(second, 59)?);
+    let is_digits = fraction.bytes().all(|it| it.is_ascii_digit());
+    let is_last = (hour, minute, second) == (838, 59, 59);
+    if !is_digits || is_last && !fraction.trim_end_matches('0').is_empty() {
+        return None;
+    }
+    let point = if fraction.is_empty() { "" } else { "." };
+    Some(format!("{sign}{hour:02}:{minute:02}:{second:02}{point}{fraction}"))
 }
 
 /// Rejects a text that is more than a time of day (with a zone, if `may_have_zone`), and a time whose fraction of a
@@ -395,6 +435,71 @@ mod tests {
             "",
         ] {
             assert_eq!(utc(odd), Err(NOT_ISO.into()), "{odd}");
+        }
+    }
+
+    #[test]
+    fn a_time_that_is_compared_exists_and_is_written_in_full() {
+        type InFull = fn(&[u8]) -> Option<String>;
+        type Cases = &'static [(&'static str, Option<&'static str>)];
+        let cases: [(InFull, Cases); 3] = [
+            (
+                day_in_full,
+                &[
+                    ("2024-02-29", Some("2024-02-29")),
+                    (" 2024/2/29", Some("2024-02-29")),
+                    ("20240229", Some("2024-02-29")),
+                    ("0000-00-00", Some("0000-00-00")),
+                    ("9999-12-31", Some("9999-12-31")),
+                    ("2023-02-29", None),
+                    ("0000-00-01", None),
+                    ("10000-01-01", None),
+                    ("0044-03-15 bc", None),
+                    ("2024-01-01 ad", None),
+                    ("now", None),
+                ],
+            ),
+            (
+                time_in_full,
+                &[
+                    ("2024-02-29", Some("2024-02-29 00:00:00")),
+                    ("2024-02-29T23:59:59.5", Some("2024-02-29 23:59:59.5")),
+                    ("2024/2/29 9:05", Some("2024-02-29 09:05:00")),
+                    ("20240229T2301", Some("2024-02-29 23:01:00")),
+                    ("2024-02-29\t1011.5", None),
+                    ("0000-00-00 00:00:00", Some("0000-00-00 00:00:00")),
+                    ("2024-12-31 23:59:60", None),
+                    ("2024-12-31T24:00:00", None),
+                    ("2024-12-31 24:00", None),
+                    ("10000-01-01", None),
+                    ("12024-01-01 00:00:00", None),
+                    ("2024-01-02 10:00 pm", None),
+                    ("5000-01-01 bc", None),
+                    ("2024-01-02 10:00:00 ad", None),
+                    ("today", None),
+                ],
+            ),
+            (
+                duration_in_full,
+                &[
+                    ("10:30", Some("10:30:00")),
+                    ("-838:59:59.0", Some("-838:59:59.0")),
+                    ("T10:30:15", Some("10:30:15")),
+                    ("1030155.25", Some("103:01:55.25")),
+                    ("838:59:59.5", None),
+                    ("839:00:00", None),
+                    ("10:60:00", None),
+                    ("10:00:60", None),
+                    ("10:00 pm", None),
+                    ("10:00:00.5 am", None),
+                    ("now", None),
+                ],
+            ),
+        ];
+        for (in_full, cases) in cases {
+            for (text, expected) in cases {
+                assert_eq!(in_full(text.as_bytes()).as_deref(), *expected, "{text}");
+            }
         }
     }
 

@@ -82,3 +82,29 @@ fn a_comparison_that_cannot_be_checked_is_told() {
     assert!(answers.iter().all(|it| it.starts_with('!')), "{answers:?}");
     assert_eq!(place.run("select id from held"), ["0"]);
 }
+
+#[test]
+fn a_time_that_mariadb_does_not_have_removes_no_row() {
+    let place = Place::mariadb();
+    for (of, held, values) in [
+        ("datetime", "2024-01-02 21:00:00", &["2024-01-02 10:00 pm", "5000-01-01 bc"][..]),
+        ("timestamp", "2024-01-02 21:00:00", &["2024-12-31T23:59:60Z", "2024-12-31T24:00:00"]),
+        ("datetime", "2024-01-02 21:00:00", &["2024-12-31 24:00", "10000-01-01", "2024-02-30"]),
+        ("date", "2024-01-02", &["10000-01-01", "5000-01-01 bc"]),
+        ("time", "21:00:00", &["10:00 pm", "838:59:59.9", "24:60:00"]),
+    ] {
+        place.run("drop table if exists held");
+        place.run(&format!("create table held (id int primary key, held {of} not null)"));
+        place.run(&format!("insert into held values (1, '{held}')"));
+        for sql in ["delete from held where held >= :v", "delete from held where held < :v"] {
+            let mut handler = place.handler(statement(sql));
+            for value in values {
+                let answers = serve(&mut handler, [format!(r#"{{"v":"{value}"}}"#)]);
+                assert!(answers[0].starts_with("!row"), "{sql} {value}: {answers:?}");
+            }
+        }
+        assert_eq!(place.run("select id from held"), ["1"], "{of}");
+        let mut handler = place.handler(statement("delete from held where held = :v"));
+        assert_eq!(serve(&mut handler, [format!(r#"{{"v":"{held}"}}"#)]), ["ok"], "{of}");
+    }
+}
