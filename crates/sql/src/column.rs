@@ -5,6 +5,8 @@
 //! that. A value that the column would change is refused before it is sent; what a database refuses by
 //! itself is left to it.
 
+mod operand;
+
 use std::borrow::Cow;
 
 use base64::Engine as _;
@@ -83,6 +85,17 @@ pub enum Takes {
     Each(Vec<Self>),
     /// Values that MySQL and MariaDB compare.
     Compared(Compared),
+    /// Numbers that MySQL and MariaDB calculate with. They take a text for a double.
+    Operand {
+        /// The result is a double in any case.
+        doubles: bool,
+    },
+    /// Arguments of `greatest` and `least` of MySQL and MariaDB: texts are compared letter by letter, also those of
+    /// numbers.
+    Extreme {
+        /// Numbers are compared as numbers.
+        numbers: bool,
+    },
 }
 
 /// What a value is compared with in MySQL and MariaDB. They convert values of another type: `abc` is the number 0, and a
@@ -107,6 +120,8 @@ pub enum Compared {
     Word(EnumValues),
     /// Text.
     Text,
+    /// Another parameter: numbers are compared as numbers, texts as texts.
+    Parameter,
     /// It is not known: numbers are passed as text.
     Expression,
 }
@@ -129,6 +144,16 @@ impl Takes {
     #[must_use]
     pub const fn takes_all(&self) -> bool {
         matches!(self, Self::Any | Self::Text | Self::Bool)
+    }
+
+    /// Whether it is a binary number.
+    pub(crate) fn is_double(&self) -> bool {
+        matches!(self, Self::Single | Self::Double | Self::Rounded(..))
+    }
+
+    /// Whether it is another number of MySQL and MariaDB.
+    pub(crate) const fn is_number(&self) -> bool {
+        matches!(self, Self::Integer | Self::ShortDecimal(_) | Self::Bits(_) | Self::Year)
     }
 
     /// The value as the column takes it. `is_json`: it was read from a format that has strings of its
@@ -158,6 +183,16 @@ impl Takes {
             }
             Self::Each(columns) => return fit_each(columns, value, is_json),
             Self::Compared(of) => return of.fit(value, is_json),
+            Self::Operand { doubles } => {
+                return operand::number(value, *doubles).map(|it| Fit::Number(it.into()));
+            }
+            Self::Extreme { numbers } => {
+                let number = operand::argument(value, is_json, *numbers)?;
+                return Ok(match number {
+                    Some(digits) => Fit::Number(digits.into()),
+                    None => Fit::Text(bytes.into()),
+                });
+            }
             Self::Array(_)
                 if matches!(value, Value::Number(_) | Value::Json(b"true" | b"false")) =>
             {
@@ -460,7 +495,7 @@ impl Compared {
         match self {
             Self::Integer { booleans: false } if is_boolean => Err(NOT_INTEGER.into()),
             Self::Integer { .. } | Self::Decimal { .. }
-                if is_whole(number) && (!is_boolean || self.takes_booleans()) =>
+                if operand::is_whole(number) && (!is_boolean || self.takes_booleans()) =>
             {
                 Ok(Fit::Number(number.into()))
             }
@@ -501,22 +536,27 @@ impl Compared {
             Self::Word(words) if words.is_number(bytes) => {
                 Err("is compared with one of its values, not the number of one".into())
             }
+            Self::Parameter if is_boolean || matches!(value, Value::Number(_)) => {
+                operand::number(value, true).map(|it| Fit::Number(it.into()))
+            }
+            // The server would compare it with a number as a double.
+            Self::Expression
+                if matches!(value, Value::Number(_)) && !operand::is_compared_exactly(bytes) =>
+            {
+                Err("is compared with an expression, and has more digits than a double keeps; \
+                     `cast(:x as decimal(65,30))` compares them"
+                    .into())
+            }
             Self::Expression if is_boolean => {
                 Err("is compared with an expression, and cannot be `true` or `false`".into())
             }
-            Self::Word(_) | Self::Text | Self::Expression => text(),
+            Self::Word(_) | Self::Text | Self::Parameter | Self::Expression => text(),
         }
     }
 
     const fn takes_booleans(&self) -> bool {
         matches!(self, Self::Integer { booleans: true })
     }
-}
-
-/// Whether it is a whole number of 64 bits in plain digits.
-fn is_whole(digits: &[u8]) -> bool {
-    let Ok(text) = std::str::from_utf8(digits) else { return false };
-    text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok()
 }
 
 /// The value as all of these columns take it.

@@ -83,6 +83,15 @@ impl<'t> Decimal<'t> {
         })
     }
 
+    /// Whether a double distinguishes the number from all others with as many places: all its digits, with those before
+    /// the point, are no more than a double always preserves.
+    #[must_use]
+    pub fn is_distinguished_by_double(&self) -> bool {
+        let whole = self.last_power().saturating_add(signed(self.significant().count()));
+        let digits = u64::try_from(whole).unwrap_or(0).saturating_add(self.places());
+        self.is_zero() || digits <= DOUBLE_DIGITS as u64
+    }
+
     /// Whether SQLite preserves the number in a column of numbers. It stores a double that is a whole number of 64 bits
     /// as an integer, so such a double must be exactly this number: its shortest digits are not enough.
     #[must_use]
@@ -193,6 +202,26 @@ mod tests {
             let number = Decimal::of(text.as_bytes()).unwrap();
             let kept = (number.is_kept_by_double(), number.is_kept_by_single());
             assert_eq!(kept, (double, single), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_double_distinguishes_numbers_of_up_to_15_digits() {
+        for (text, expected) in [
+            ("0", true),
+            ("0e400", true),
+            ("999999999999999", true),
+            ("-1e14", true),
+            ("0.000000000000001", true),
+            ("12345.6789", true),
+            ("1e15", false),
+            ("9007199254740990", false),
+            ("0.0000000000000001", false),
+            ("123456789012.3456", false),
+            ("1e400", false),
+        ] {
+            let number = Decimal::of(text.as_bytes()).unwrap();
+            assert_eq!(number.is_distinguished_by_double(), expected, "{text}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! What the parameters of a statement of MySQL and MariaDB accept. The server does not report their types.
 
 use crate::column::{Compared, Takes, of_parameter};
-use crate::uses::{TableName, Use, Uses};
+use crate::uses::{Goes, TableName, Use, Uses};
 use crate::{Dialect, MysqlColumn, PlainWrite};
 
 /// A table that a statement names, with its columns. A table that does not exist has none.
@@ -32,6 +32,13 @@ pub fn mysql_parameters(sql: &str, tables: &[MysqlTable]) -> (Vec<Takes>, Vec<St
         let columns = written_columns(&write.as_ref()?.table.text)?;
         columns.iter().find(|it| it.name.eq_ignore_ascii_case(name)).map(MysqlColumn::takes)
     };
+    let stored = |goes: &Goes| match goes {
+        Goes::Stored(column) => uses.resolve(column.as_ref()?, |table: &TableName, name: &str| {
+            let column = columns(table)?.iter().find(|it| it.name.eq_ignore_ascii_case(name));
+            Some(column.map(MysqlColumn::takes))
+        }),
+        Goes::Read => None,
+    };
     let mut unknown = Vec::new();
     let takes = uses.parameters.iter().map(|(_, name, of)| match of {
         Use::Pattern => Takes::Compared(Compared::Text),
@@ -42,6 +49,20 @@ pub fn mysql_parameters(sql: &str, tables: &[MysqlTable]) -> (Vec<Takes>, Vec<St
         Use::Expression => {
             unknown.push(name.clone());
             Takes::Compared(Compared::Expression)
+        }
+        Use::Parameter => Takes::Compared(Compared::Parameter),
+        Use::Number(goes) | Use::Extreme(goes) => {
+            let is_number = matches!(of, Use::Number(_));
+            if *goes == Goes::Read {
+                unknown.push(name.clone());
+            }
+            match (stored(goes), goes) {
+                (_, Goes::Read) if is_number => Takes::Operand { doubles: true },
+                (Some(of), _) if of.is_double() => Takes::Operand { doubles: true },
+                (Some(of), _) if of.is_number() => Takes::Operand { doubles: false },
+                _ if is_number => Takes::Operand { doubles: false },
+                _ => Takes::Extreme { numbers: *goes != Goes::Read },
+            }
         }
         Use::Value | Use::Json | Use::Other => {
             // Its types are not known.

@@ -1,6 +1,6 @@
 //! Warnings of values that are not checked.
 
-use crate::uses::{Use, Uses};
+use crate::uses::{Goes, Use, Uses};
 use crate::{Dialect, PlainWrite, check_verb};
 
 const UNCHECKED: &str = "`statement`: its values are not compared with the types of the columns, which may round or cut \
@@ -27,8 +27,9 @@ pub fn unchecked(
     let mut within: Vec<String> = Vec::new();
     for (place, name, of) in &uses.parameters {
         let shown = format!("`:{name}`");
-        if *of == Use::Value && !is_alone(*place) && !is_reserved(name) && !within.contains(&shown)
-        {
+        let is_part =
+            matches!(of, Use::Value | Use::Number(Goes::Stored(_)) | Use::Extreme(Goes::Stored(_)));
+        if is_part && !is_alone(*place) && !is_reserved(name) && !within.contains(&shown) {
             within.push(shown);
         }
     }

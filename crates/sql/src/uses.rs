@@ -2,6 +2,7 @@
 //!
 //! It reads marks and words, not the whole grammar: what it cannot read is an expression.
 
+mod computed;
 mod harmless;
 mod having;
 mod named;
@@ -20,12 +21,27 @@ pub(crate) enum Use {
     Pattern,
     /// It is compared with an expression.
     Expression,
+    /// It is compared with another parameter.
+    Parameter,
+    /// It is calculated with.
+    Number(Goes),
+    /// It is an argument of `greatest` or `least`.
+    Extreme(Goes),
     /// It is a part of the value that a column is set to.
     Value,
     /// JSON in the value that a column is set to: `:x::jsonb` or `:x::text::jsonb`.
     Json,
     /// Anything else.
     Other,
+}
+
+/// Where the result of a calculation goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Goes {
+    /// Into a row, and into this column if it is known.
+    Stored(Option<ColumnName>),
+    /// Into a condition, an order or a reply.
+    Read,
 }
 
 /// A column as a statement names it, and where.
@@ -266,7 +282,8 @@ impl<'t> Reader<'t> {
     fn operand(&self, begin: usize, end: usize) -> Use {
         let tokens = &self.tokens[begin..end];
         match tokens {
-            [(_, Token::Number | Token::Parameter(_))] => return Use::Other,
+            [(_, Token::Number)] => return Use::Other,
+            [(_, Token::Parameter(_))] => return Use::Parameter,
             [(_, token)] if token.is_any(&["true", "false", "null"]) => return Use::Other,
             _ => {}
         }
@@ -290,6 +307,9 @@ impl<'t> Reader<'t> {
     }
 
     fn use_at(&self, index: usize) -> Use {
+        if let Some(computed) = self.computed_at(index) {
+            return computed;
+        }
         let (left, right) = self.without_parentheses(index);
         let is_value = self.values[index] && !self.is_in_query(index);
         let compared = match self.compared_at(index) {
@@ -422,7 +442,7 @@ impl<'t> Reader<'t> {
     }
 
     fn begins_query(&self, open: usize) -> bool {
-        self.token(open + 1).is_some_and(|it| it.is("select"))
+        self.token(open + 1).is_some_and(|it| it.is_any(&["select", "with"]))
     }
 
     /// Whether the parameter is an argument of a function that compares its arguments.

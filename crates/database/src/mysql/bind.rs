@@ -16,15 +16,15 @@ pub(super) fn bound(fit: Fit<'_>, takes: &Takes) -> Value {
     match fit {
         Fit::Null => Value::NULL,
         Fit::Number(digits) if !is_text(takes) => {
-            let number = std::str::from_utf8(&digits).ok().and_then(|text| text.parse().ok());
-            let unsigned = || match takes {
-                // The bytes of a text would be its bits.
-                Takes::Bits(_) | Takes::Each(_) | Takes::Compared(_) => {
-                    std::str::from_utf8(&digits).ok()?.parse().ok().map(Value::UInt)
+            let text = std::str::from_utf8(&digits).unwrap_or_default();
+            // A text would be a double in calculations, and its bytes the bits of a `bit`.
+            let whole = text.parse().map(Value::Int).or_else(|_| text.parse().map(Value::UInt));
+            let number = match takes {
+                Takes::Compared(_) | Takes::Operand { .. } => {
+                    whole.ok().or_else(|| text.parse().map(Value::Double).ok())
                 }
-                _ => None,
+                _ => whole.ok(),
             };
-            let number = number.map(Value::Int).or_else(unsigned);
             number.unwrap_or_else(|| Value::Bytes(digits.into_owned()))
         }
         Fit::Text(bytes) | Fit::Bytes(bytes) | Fit::Number(bytes) => {
@@ -188,10 +188,13 @@ mod tests {
     fn numbers_are_bound_as_integers_or_as_their_digits() {
         let bound = |digits: &'static [u8]| bound(Fit::Number(digits.into()), &Takes::Any);
         assert_eq!(bound(b"-17"), Value::Int(-17));
-        assert_eq!(bound(b"9223372036854775808"), Value::Bytes(b"9223372036854775808".to_vec()));
+        assert_eq!(bound(b"9223372036854775808"), Value::UInt(1 << 63));
+        assert_eq!(bound(b"18446744073709551616"), Value::Bytes(b"18446744073709551616".to_vec()));
         assert_eq!(bound(b"1.50"), Value::Bytes(b"1.50".to_vec()));
         let bits = super::bound(Fit::Number(b"9223372036854775808".into()), &Takes::Bits(64));
         assert_eq!(bits, Value::UInt(1 << 63));
+        let operand = Takes::Operand { doubles: true };
+        assert_eq!(super::bound(Fit::Number(b"0.1".into()), &operand), Value::Double(0.1));
         let text = super::bound(Fit::Number(b"-0".into()), &Takes::Text);
         assert_eq!(text, Value::Bytes(b"-0".to_vec()));
     }

@@ -15,6 +15,7 @@ mod certificates;
 #[path = "../support/proxy.rs"]
 mod proxy;
 
+mod calculated;
 mod checked;
 mod compared;
 mod cut;

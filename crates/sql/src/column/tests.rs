@@ -349,6 +349,17 @@ fn a_value_that_mysql_compares_is_not_converted() {
         (Compared::Text, Value::Number(b"0"), Some("text 0")),
         (Compared::Text, Value::Json(b"false"), Some("text false")),
         (Compared::Expression, Value::Number(b"0"), Some("text 0")),
+        (Compared::Expression, Value::Number(b"9007199254740993"), None),
+        (Compared::Expression, Value::Bytes(b"9007199254740993"), Some("text 9007199254740993")),
+        (Compared::Parameter, Value::Number(b"9.5"), Some("number 9.5")),
+        (
+            Compared::Parameter,
+            Value::Number(b"18446744073709551615"),
+            Some("number 18446744073709551615"),
+        ),
+        (Compared::Parameter, Value::Number(b"0.12345678901234567"), None),
+        (Compared::Parameter, Value::Bytes(b"9.5"), Some("text 9.5")),
+        (Compared::Parameter, Value::Json(b"true"), Some("number 1")),
         (Compared::Expression, Value::Json(b"false"), None),
         (
             time.clone(),
@@ -363,6 +374,43 @@ fn a_value_that_mysql_compares_is_not_converted() {
         (words, Value::Number(b"1"), None),
     ] {
         let fit = Takes::Compared(of.clone()).fit(value, true).ok().map(|fit| match fit {
+            Fit::Number(digits) => format!("number {}", String::from_utf8_lossy(&digits)),
+            Fit::Text(text) => format!("text {}", String::from_utf8_lossy(&text)),
+            other => format!("{other:?}"),
+        });
+        assert_eq!(fit.as_deref(), expected, "{of:?} {value:?}");
+    }
+}
+
+#[test]
+fn a_number_that_is_calculated_with_is_no_text() {
+    let (exact, double) = (Takes::Operand { doubles: false }, Takes::Operand { doubles: true });
+    let (known, unknown) = (Takes::Extreme { numbers: true }, Takes::Extreme { numbers: false });
+    let huge = b"18446744073709551615";
+    for (of, value, is_json, expected) in [
+        (&exact, Value::Number(b"9007199254740993"), true, Some("number 9007199254740993")),
+        (&exact, Value::Bytes(b"9007199254740993"), false, Some("number 9007199254740993")),
+        (&exact, Value::Number(huge), true, Some("number 18446744073709551615")),
+        (&exact, Value::Number(b"18446744073709551616"), true, None),
+        (&exact, Value::Number(b"0.1"), true, None),
+        (&exact, Value::Bytes(b"abc"), true, None),
+        (&exact, Value::Bytes(b" 7"), true, None),
+        (&exact, Value::Bytes(b""), true, None),
+        (&exact, Value::Json(b"true"), true, Some("number 1")),
+        (&exact, Value::Json(b"[1]"), true, None),
+        (&double, Value::Number(b"0.1"), true, Some("number 0.1")),
+        (&double, Value::Number(b"0.12345678901234567"), true, None),
+        (&double, Value::Number(b"1e400"), true, None),
+        (&known, Value::Number(b"10"), true, Some("number 10")),
+        (&known, Value::Number(b"9.5"), true, None),
+        (&known, Value::Bytes(b"2024-01-01"), true, Some("text 2024-01-01")),
+        (&known, Value::Bytes(b"9"), false, Some("text 9")),
+        (&unknown, Value::Number(b"10"), true, None),
+        (&unknown, Value::Bytes(b"10"), false, None),
+        (&unknown, Value::Bytes(b"10"), true, Some("text 10")),
+        (&unknown, Value::Bytes(b"2024-01-01"), false, Some("text 2024-01-01")),
+    ] {
+        let fit = of.fit(value, is_json).ok().map(|fit| match fit {
             Fit::Number(digits) => format!("number {}", String::from_utf8_lossy(&digits)),
             Fit::Text(text) => format!("text {}", String::from_utf8_lossy(&text)),
             other => format!("{other:?}"),

@@ -1,19 +1,32 @@
 use super::*;
 
+fn known(table: &TableName, column: &str) -> Option<Option<String>> {
+    let known: &[&str] = match &*table.table {
+        "t" => &["id", "token", "n"],
+        "u" => &["id", "name"],
+        _ => return None,
+    };
+    Some(known.contains(&column).then(|| format!("{}.{column}", table.table)))
+}
+
+fn into(goes: &Goes, uses: &Uses) -> String {
+    match goes {
+        Goes::Read => String::new(),
+        Goes::Stored(Some(column)) => {
+            format!(">{}", uses.resolve(column, known).unwrap_or_else(|| "?".to_owned()))
+        }
+        Goes::Stored(None) => ">".to_owned(),
+    }
+}
+
 fn shown(sql: &str) -> String {
     let uses = Uses::of(sql, Dialect::Question);
-    let columns = |table: &TableName, column: &str| {
-        let known: &[&str] = match &*table.table {
-            "t" => &["id", "token", "n"],
-            "u" => &["id", "name"],
-            _ => return None,
-        };
-        Some(known.contains(&column).then(|| format!("{}.{column}", table.table)))
-    };
     let shown = uses.parameters.iter().map(|(at, name, of)| {
         assert!(sql[at + 1..].starts_with(name), "{sql}");
         match of {
-            Use::Column(column) => uses.resolve(column, columns).unwrap_or_else(|| "?".to_owned()),
+            Use::Column(column) => uses.resolve(column, known).unwrap_or_else(|| "?".to_owned()),
+            Use::Number(goes) => format!("number{}", into(goes, &uses)),
+            Use::Extreme(goes) => format!("extreme{}", into(goes, &uses)),
             other => format!("{other:?}").to_lowercase(),
         }
     });
@@ -115,7 +128,7 @@ fn a_comparison_whose_column_is_not_known_is_one_with_an_expression() {
             "select 1 from t where (token, n) in ((:x, :y), (1, :z))",
             "expression expression expression",
         ),
-        ("select 1 from t where token = :x + 1", "expression"),
+        ("select 1 from t where token = :x + 1", "number"),
         ("select 1 from t where :x in (token, name)", "expression"),
         ("select 1 from t where :x not in (select token from t)", "expression"),
         (
@@ -125,7 +138,7 @@ fn a_comparison_whose_column_is_not_known_is_one_with_an_expression() {
         ("select 1 from t where token in (select :x)", "expression"),
         ("select 1 from t where token = (select concat(:x, '') from u)", "expression"),
         ("select 1 from t where token in ((:x), ('a'), (('b')), ((:y)))", "t.token t.token"),
-        ("select 1 from t where token in ('a', :x + 0)", "expression"),
+        ("select 1 from t where token in ('a', :x + 0)", "number"),
         ("select 1 from t where token = :x = true and token = :y is true", "expression expression"),
         ("select case token when :x then 1 end from t", "expression"),
         ("select case :x when token then 1 end from t", "expression"),
@@ -137,9 +150,9 @@ fn a_comparison_whose_column_is_not_known_is_one_with_an_expression() {
         ("select 1 from t where (:k = '' or token = :k)", "expression t.token"),
         (
             "select 1 from t where token = -:x or token = !:y or token = 0 + :z",
-            "expression expression expression",
+            "number expression number",
         ),
-        ("select 1 from t where token between :x + 0 and 'z'", "expression"),
+        ("select 1 from t where token between :x + 0 and 'z'", "number"),
         ("select n as token, id from t having (token = :x or :x is null)", "expression other"),
         ("select n as 'token' from t having if(token = :x, 1, 0)", "expression"),
         ("select 1 from t where 2fa_code = :x", "?"),
@@ -155,6 +168,49 @@ fn a_comparison_whose_column_is_not_known_is_one_with_an_expression() {
         ("with u as (select 1) select 1 from u where id = :x", "?"),
         ("select 1 from v where id = :x", "?"),
         ("select 1 from t where x.id = :x", "?"),
+    ] {
+        assert_eq!(shown(sql), expected, "{sql}");
+    }
+}
+
+#[test]
+fn a_number_that_is_calculated_with_knows_where_it_goes() {
+    for (sql, expected) in [
+        ("select 1 from t where id between :x - 1 and (:x) + 1", "number number"),
+        ("select 1 from t where id = -:x or id - :x = 0 or :x % 2 = id", "number number number"),
+        ("select 1 from t where id & :x and id << :x and id div :x", "number number number"),
+        ("select n * :x, :x + :y, abs(:z) from t", "number number number number"),
+        ("select sum(distinct :x), n mod (:y), mod(n, :z) from t", "number number number"),
+        ("update t set n = n + :x where id = :y * 2", "number>t.n number"),
+        ("update t set token = 'a', t.n = (n - :x), id = -:y", "number>t.n number>t.id"),
+        ("update t join u on t.id = u.id + :y set u.name = u.id - :x", "number number>u.name"),
+        ("insert into t (id, n) values (:i, n * :x), (:j + 1, 2)", "value number>t.n number>t.id"),
+        ("insert into t (id, n) values (:i + 1, f(1, 2, 3 * :x))", "number>t.id number>t.n"),
+        ("insert into t values (:x + 1)", "number>"),
+        (
+            "insert into t (id) values (1), (2) on duplicate key update id = 1, n = n + :x",
+            "number>t.n",
+        ),
+        ("insert into t (id, n) select :i, n * :x from t where n > :y - 1", "other number> number"),
+        ("insert into t (id, n) values (1, (select max(n) + :x from u))", "number>t.n"),
+        ("update t set n = (select max(id) + :x from u where id = 2 * :y)", "number>t.n number"),
+        ("update t set n = 1 where id = (select max(id) + :x from u)", "number"),
+        ("insert into t (id) with q as (select :x + 1) select * from q", "number>"),
+        (
+            "update t set n = greatest(n, :x), token = least(:a, :b)",
+            "extreme>t.n extreme>t.token extreme>t.token",
+        ),
+        ("insert into t (id, n) values (1, least(:a, :b))", "extreme>t.n extreme>t.n"),
+        ("update t set n = if(greatest(:x, 'a') = 'b', 1, 2)", "extreme>"),
+        ("insert into t (n) values (if(greatest(:x, 'a') = 'b', 1, 2))", "extreme>"),
+        ("update t set n = greatest(n, :x) + 1", "extreme>"),
+        ("select greatest(:x, n) from t where n > least(:y, 1)", "extreme extreme"),
+        ("insert into t (n) select greatest(:x, n) from t", "extreme>"),
+        ("update t set n = if(:a > :b, 1, 2)", "parameter parameter"),
+        // Times.
+        ("update t set n = :x + interval 1 day", "value"),
+        ("update t set n = interval 1 day + :x", "value"),
+        ("update t set n = n + interval :x day", "value"),
     ] {
         assert_eq!(shown(sql), expected, "{sql}");
     }
