@@ -9,6 +9,8 @@ pub(crate) enum Token {
     Word(String),
     /// A name in quotes.
     Quoted(String),
+    /// A name or a string of MySQL and MariaDB in double quotes, as their mode `ANSI_QUOTES` says.
+    Ambiguous(String),
     /// A parameter, without its colon.
     Parameter(String),
     /// A number.
@@ -65,7 +67,11 @@ pub(crate) fn tokens(sql: &str, dialect: Dialect) -> Vec<(usize, Token)> {
             '"' | '`' => {
                 let length = string(rest, letter);
                 let content = rest.get(1..length.saturating_sub(1)).unwrap_or_default();
-                (length, Token::Quoted(content.to_owned()))
+                let token = match letter {
+                    '"' if dialect == Dialect::Question => Token::Ambiguous,
+                    _ => Token::Quoted,
+                };
+                (length, token(content.to_owned()))
             }
             '0'..='9' => {
                 // A name may begin with a digit.

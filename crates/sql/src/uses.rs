@@ -64,7 +64,7 @@ pub struct TableName {
     /// The name in this statement.
     alias: Option<String>,
     scope: Vec<usize>,
-    /// It is a query of the statement.
+    /// It is a query of the statement, or something else whose columns are not known.
     is_derived: bool,
 }
 
@@ -151,6 +151,8 @@ impl TableName {
         let same = |one: &str, other: &String| one.eq_ignore_ascii_case(other);
         match (parts, &self.alias) {
             ([], _) => true,
+            // Tables in parentheses.
+            (_, None) if self.table.is_empty() => true,
             ([name], Some(alias)) => same(alias, name),
             ([name], None) => same(&self.table, name),
             ([schema, name, ..], None) => {
@@ -396,7 +398,7 @@ impl<'t> Reader<'t> {
         while self.before(left).is_some_and(|it| it.is_mark(&["("]))
             && self.token(right).is_some_and(|it| it.is_mark(&[")"]))
             && left >= 2
-            && !matches!(self.token(left - 2), Some(Token::Quoted(_)))
+            && !matches!(self.token(left - 2), Some(Token::Quoted(_) | Token::Ambiguous(_)))
             && !matches!(self.token(left - 2), Some(it @ Token::Word(_)) if !it.is_any(&BEGINS))
         {
             (left, right) = (left - 1, right + 1);

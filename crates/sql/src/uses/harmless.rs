@@ -96,12 +96,18 @@ impl Reader<'_> {
         begins && (ends(right) || is_test)
     }
 
-    /// Whether the `case` of the `when` before this token has an operand.
+    /// Whether the `case` of the `when` before this token has an operand. It does if none is found: a column may have
+    /// the name `end`.
     pub(super) fn has_case_operand(&self, index: usize) -> bool {
-        let case = (0..index).rev().find(|at| {
-            self.scopes[*at] == self.scopes[index]
-                && self.token(*at).is_some_and(|it| it.is("case"))
-        });
-        case.is_some_and(|case| !self.token(case + 1).is_some_and(|it| it.is("when")))
+        let mut ended = 0_usize;
+        let case =
+            (0..index).rev().filter(|at| self.scopes[*at] == self.scopes[index]).find(|at| {
+                let Some(token) = self.token(*at) else { return false };
+                let is_case = token.is("case");
+                let is_found = is_case && ended == 0;
+                ended = ended.saturating_sub(usize::from(is_case)) + usize::from(token.is("end"));
+                is_found
+            });
+        !case.is_some_and(|case| self.token(case + 1).is_some_and(|it| it.is("when")))
     }
 }

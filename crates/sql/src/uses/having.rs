@@ -27,7 +27,7 @@ impl Reader<'_> {
             };
             let ends = self.token(at + 1).is_some_and(|it| it.is_mark(&[","]) || it.is("from"));
             // A name in single quotes is not read.
-            let is_string = matches!(self.token(at), Some(Token::Value));
+            let is_string = matches!(self.token(at), Some(Token::Value | Token::Ambiguous(_)));
             (is_same || is_string) && follows && ends
         };
         is_having && (1..at).any(is_name)

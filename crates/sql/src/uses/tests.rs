@@ -174,6 +174,57 @@ fn a_comparison_whose_column_is_not_known_is_one_with_an_expression() {
 }
 
 #[test]
+fn a_name_is_read_where_it_is_one() {
+    for (sql, expected) in [
+        // A string, but for the mode `ANSI_QUOTES`.
+        ("select 1 from t where (:x = \"n\" or token = :x)", "expression t.token"),
+        ("select 1 from t where \"n\" = :x or \"t\".n = :y", "expression expression"),
+        ("select 1 from `t` where `t`.`n` = :x", "t.n"),
+        ("select 1 from \"t\" where n = :x", "t.n"),
+        ("select n as \"token\" from t having token = :x", "expression"),
+        // The outer name is hidden.
+        (
+            "select 1 from u c where exists (select 1 from u a join u b on a.id = b.id, t c where c.n = :x)",
+            "t.n",
+        ),
+        ("select 1 from u t where exists (select 1 from (u a, t) where t.n = :x)", "?"),
+        (
+            "select 1 from u c where exists (select 1 from t partition (p, q) c where c.n = :x)",
+            "t.n",
+        ),
+        (
+            "select 1 from u c where exists (select 1 from json_table('[]', '$' columns (n int path '$')) c where c.n = :x)",
+            "?",
+        ),
+        ("select 1 from u c where exists (select 1 from (select 1 as n) c where c.name = :x)", "?"),
+        ("select 1 from t join (select 1 as id) q on q.id = t.id where t.n = :x", "t.n"),
+        ("select 1 from t join (select 1 as id) q on q.id = t.id where q.id = :x or n = :y", "? ?"),
+        (
+            "insert into t (id) select id from u where name = :x on duplicate key update id = 1, n = :y",
+            "u.name value",
+        ),
+        ("insert into t(id) select id from u where name = :x", "u.name"),
+        (
+            "select 1 from u c where exists (select 1 from t for system_time all c where c.name = :x)",
+            "?",
+        ),
+        // The `case` of a `when`.
+        (
+            "select 1 from t where case token when 'q' then case when n = 5 then 1 end when :x then 3 end",
+            "expression",
+        ),
+        (
+            "select 1 from t where case when n = 1 then case token when 'q' then 1 end when :x then 3 end",
+            "other",
+        ),
+        ("select case token when end then 1 when :x then 2 end from t", "expression"),
+        ("select 1 from t where token = (with q as (select :x v) select v from q)", "expression"),
+    ] {
+        assert_eq!(shown(sql), expected, "{sql}");
+    }
+}
+
+#[test]
 fn a_number_that_is_calculated_with_knows_where_it_goes() {
     for (sql, expected) in [
         ("select 1 from t where id between :x - 1 and (:x) + 1", "number number"),
