@@ -447,10 +447,13 @@ impl<'t> Reader<'t> {
         self.token(open + 1).is_some_and(|it| it.is_any(&["select", "with"]))
     }
 
-    /// Whether the parameter is an argument of a function that compares its arguments.
+    /// Whether the parameter is an argument of a function that compares its arguments. In the value of a column, numbers
+    /// that it is compared with (`nullif(:x, 0)`) change nothing.
     fn is_in_comparing(&self, index: usize) -> bool {
-        let function = self.scopes[index].last().and_then(|open| self.before(*open));
-        function.is_some_and(|it| it.is_any(&COMPARING))
+        let Some(open) = self.scopes[index].last() else { return false };
+        let is_value = self.values[index] && !self.is_in_query(index);
+        self.before(*open).is_some_and(|it| it.is_any(&COMPARING))
+            && !(is_value && self.is_beside_numbers(*open, index))
     }
 
     /// Returns the operand of `in` in whose list the parameter is: `a in (:x, :y)`.

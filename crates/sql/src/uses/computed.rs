@@ -140,6 +140,13 @@ impl Reader<'_> {
                     && !is_assignment())
     }
 
+    /// Whether all arguments of the function with this parenthesis but this one are numbers.
+    pub(super) fn is_beside_numbers(&self, open: usize, index: usize) -> bool {
+        let arguments = self.tokens.iter().map(|(_, token)| token).enumerate().skip(open + 1);
+        let mut arguments = arguments.take_while(|(_, it)| !it.is_mark(&[")"]));
+        arguments.all(|(at, it)| at == index || *it == Token::Number || it.is_mark(&[","]))
+    }
+
     /// The number of commas between the parenthesis at `open` and this token, outside of others.
     fn commas(&self, open: usize, index: usize) -> usize {
         let is_comma = |at: &usize| {

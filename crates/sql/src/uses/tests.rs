@@ -258,6 +258,8 @@ fn a_number_that_is_calculated_with_knows_where_it_goes() {
         ("select greatest(:x, n) from t where n > least(:y, 1)", "extreme extreme"),
         ("insert into t (n) select greatest(:x, n) from t", "extreme>"),
         ("update t set n = if(:a > :b, 1, 2)", "parameter parameter"),
+        ("update t set n = nullif(:x, 0), id = nullif(:y, '')", "value expression"),
+        ("update t set n = 1 where token = nullif(:x, 0)", "expression"),
         // Times.
         ("update t set n = :x + interval 1 day", "value"),
         ("update t set n = interval 1 day + :x", "value"),
