@@ -9,7 +9,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -114,8 +114,10 @@ impl Group {
     }
 }
 
+/// Other users may open files in the directory by name, as some runtimes do to find their memory limit. They may not list
+/// it: while a user reads a directory, he can hold its lock, and then no directory in it can be created or removed.
 fn make_folder(folder: &Path) -> io::Result<()> {
-    match fs::create_dir(folder) {
+    match fs::DirBuilder::new().mode(0o711).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         other => other,
     }
@@ -261,5 +263,14 @@ mod tests {
         let said = format!("make a control group in `{}`", folder.path().display());
         assert!(matches!(refused, StartError::Bounds { doing, .. } if doing == said));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn other_users_cannot_list_a_group() {
+        let folder = tempfile::tempdir().unwrap();
+        let group = folder.path().join("group");
+        make_folder(&group).unwrap();
+        make_folder(&group).unwrap();
+        assert_eq!(fs::metadata(&group).unwrap().mode() & 0o066, 0);
     }
 }
