@@ -35,7 +35,8 @@ pub trait Spawn: Send {
         PortOwner::Program
     }
 
-    /// Returns the memory that a running program uses now, in bytes, if it is available.
+    /// Returns the memory that a running program used when it was measured last, in bytes, and asks for another
+    /// measurement. `None` before the first measurement, or if the memory is not available.
     fn resident(&self, pid: u32) -> Option<u64>;
 }
 

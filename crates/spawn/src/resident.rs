@@ -7,7 +7,8 @@ use crate::supervisor::cgroup;
 /// Returns the memory that a program uses now, in bytes; `None` if the process does not exist.
 ///
 /// If the program has its own control group whose memory is counted, the result covers all its processes, otherwise
-/// only its first process. A call reads a few files of `/proc`, which takes some ten microseconds; it never blocks.
+/// only its first process. A call reads a few files of `/proc`, which takes some ten microseconds. It can wait if another
+/// user holds the lock of their directory.
 #[must_use]
 pub fn resident(pid: u32) -> Option<u64> {
     let group = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok();

@@ -49,7 +49,11 @@ pub struct Spawner {
     supervisor: Arc<AtomicU32>,
     thread: Option<JoinHandle<()>>,
     program_sockets: ProgramSockets,
+    memory: Arc<Mutex<Memory>>,
 }
+
+/// The memory that programs used at their last measurement, in bytes, by process.
+type Memory = BTreeMap<u32, u64>;
 
 impl Spawner {
     /// Creates a spawner. The first one uses the supervisor that [`init`](crate::init) started; every further one
@@ -65,12 +69,14 @@ impl Spawner {
             .map_err(SpawnError::kernel("make the spawner's wake-up descriptor"))?;
         let inbox = Arc::new(Inbox { requests: Mutex::default(), wake });
         let pid = Arc::new(AtomicU32::new(supervisor.pid));
+        let memory = Arc::<Mutex<Memory>>::default();
         let spawner_thread = SpawnerThread {
             inbox: Arc::clone(&inbox),
             pid: Arc::clone(&pid),
             supervisor: Some(supervisor),
             report,
             programs: BTreeMap::new(),
+            memory: Arc::clone(&memory),
             retry: RETRY_MIN,
             retry_at: None,
             silence: Silence::None,
@@ -84,6 +90,7 @@ impl Spawner {
             supervisor: pid,
             thread: Some(thread),
             program_sockets: ProgramSockets::default(),
+            memory,
         })
     }
 
@@ -122,7 +129,8 @@ impl Spawn for Spawner {
     }
 
     fn resident(&self, pid: u32) -> Option<u64> {
-        crate::resident(pid)
+        self.inbox.put(Request::Measure(pid));
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).get(&pid).copied()
     }
 }
 
@@ -143,6 +151,7 @@ impl fmt::Debug for Spawner {
 enum Request {
     Start(u64, Box<Command>),
     Stop(u64, Stop),
+    Measure(u32),
     Finish,
 }
 
@@ -169,7 +178,7 @@ impl Inbox {
 /// A start that was sent to the supervisor, until the program has ended.
 enum Program {
     Starting(Pipes),
-    Running,
+    Running { pid: u32 },
 }
 
 /// The state of the thread.
@@ -180,6 +189,7 @@ struct SpawnerThread {
     supervisor: Option<Supervisor>,
     report: Box<dyn Fn(Report) + Send>,
     programs: BTreeMap<u64, Program>,
+    memory: Arc<Mutex<Memory>>,
     retry: Duration,
     retry_at: Option<Instant>,
     silence: Silence,
@@ -204,6 +214,7 @@ impl SpawnerThread {
                 match request {
                     Request::Start(token, command) => self.start(token, *command),
                     Request::Stop(token, how) => self.stop(token, how),
+                    Request::Measure(pid) => self.measure(pid),
                     Request::Finish => return self.finish(),
                 }
             }
@@ -274,6 +285,24 @@ impl SpawnerThread {
         }
     }
 
+    /// Measures the memory of a program. Looking up its files may have to wait for another user.
+    fn measure(&self, pid: u32) {
+        let is_running =
+            |program: &Program| matches!(program, Program::Running { pid: own } if *own == pid);
+        if self.programs.values().any(is_running)
+            && let Some(bytes) = crate::resident(pid)
+        {
+            self.memory.lock().unwrap_or_else(PoisonError::into_inner).insert(pid, bytes);
+        }
+    }
+
+    /// Removes a program that has ended.
+    fn remove(&mut self, token: u64) {
+        if let Some(Program::Running { pid }) = self.programs.remove(&token) {
+            self.memory.lock().unwrap_or_else(PoisonError::into_inner).remove(&pid);
+        }
+    }
+
     /// Pings a supervisor that does not answer, and kills it if the ping is not answered: a stopped supervisor can
     /// neither stop programs nor start others, so it is replaced like a lost one.
     fn check_silence(&mut self) {
@@ -320,18 +349,20 @@ impl SpawnerThread {
     fn handle_notice(&mut self, notice: Notice) {
         let report = match notice {
             Notice::Hello { .. } | Notice::Pong => return,
-            Notice::Started { token, pid } => match self.programs.insert(token, Program::Running) {
-                Some(Program::Starting(pipes)) => Report::Started { token, pid, pipes },
-                Some(Program::Running) | None => {
-                    unreachable!("the supervisor answers a start once, and no token but ours")
+            Notice::Started { token, pid } => {
+                match self.programs.insert(token, Program::Running { pid }) {
+                    Some(Program::Starting(pipes)) => Report::Started { token, pid, pipes },
+                    Some(Program::Running { .. }) | None => {
+                        unreachable!("the supervisor answers a start once, and no token but ours")
+                    }
                 }
-            },
+            }
             Notice::StartFailed { token, error } => {
                 self.programs.remove(&token);
                 Report::StartFailed { token, error }
             }
             Notice::Exited { token, exit } => {
-                self.programs.remove(&token);
+                self.remove(token);
                 Report::Exited { token, exit }
             }
         };
@@ -351,9 +382,10 @@ impl SpawnerThread {
         if !supervisor.end(SUPERVISOR_START_MAX) {
             tracing::error!("some programs of the lost supervisor could not be ended");
         }
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).clear();
         for (token, program) in mem::take(&mut self.programs) {
             (self.report)(match program {
-                Program::Running => Report::Exited { token, exit: Exit::LOST },
+                Program::Running { .. } => Report::Exited { token, exit: Exit::LOST },
                 Program::Starting(_) => {
                     Report::StartFailed { token, error: StartError::SupervisorLost }
                 }

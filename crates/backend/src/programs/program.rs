@@ -145,8 +145,8 @@ impl Program {
         if self.memory_checked_at.is_some_and(|at| now.duration_since(at) < MEMORY_INTERVAL) {
             return;
         }
-        self.memory_checked_at = Some(now);
         if let Some(bytes) = self.pid.and_then(|pid| cx.system.spawner.resident(pid)) {
+            self.memory_checked_at = Some(now);
             cx.events.push(BackendEvent::Memory { worker: self.worker, bytes });
         }
     }

@@ -31,6 +31,7 @@ pub(crate) const ALL: &[crate::Test] = &[
     ("bounds::no_descriptor_left_fails_the_start_and_nothing_else", no_descriptor),
     ("bounds::prints_on_standard_output_do_not_touch_a_protocol_on_three_and_four", three_four),
     ("bounds::sockets_end_as_pipes_do", sockets),
+    ("bounds::memory_is_measured_while_a_program_runs", measured),
     ("bounds::a_c_program_that_buffers_speaks_at_once_by_stdbuf_and_by_a_terminal", unbuffered),
     ("bounds::a_stopped_program_is_told_to_end_and_ends", stopped_program),
     ("bounds::a_stopped_supervisor_is_replaced_and_what_it_kept_is_ended", stopped_supervisor),
@@ -422,6 +423,17 @@ fn three_four() {
     assert_eq!(program.rest(), "0 1 2 3 4 5 ");
     assert_eq!(read_all(&program.pipes.stderr), "stray\nalso\n");
     assert_eq!(daemon.exit(1).status, Status::Code(0));
+}
+
+fn measured() {
+    let mut daemon = Daemon::new();
+    let program = daemon.start(1, command("cat", &[]));
+    let pid = program.pid.cast_unsigned();
+    let daemon = std::cell::RefCell::new(daemon);
+    let resident = || daemon.borrow_mut().spawner().resident(pid);
+    until(PATIENCE, "it is measured", || resident().is_some_and(|bytes| bytes > 64 << 10));
+    daemon.borrow_mut().kill(&program);
+    assert_eq!(resident(), None);
 }
 
 fn sockets() {
