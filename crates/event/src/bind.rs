@@ -166,6 +166,7 @@ fn is_stale(place: &paths::Place, path: &Path, address: &SocketAddrUnix) -> io::
         return Ok(false);
     }
     let probe = stream_socket(AddressFamily::UNIX)?;
+    refuse_descriptors(&probe);
     Ok(rustix::net::connect(&probe, address) == Err(Errno::CONNREFUSED))
 }
 
