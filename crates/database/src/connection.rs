@@ -40,9 +40,9 @@ pub(crate) struct Connection<L> {
 
 impl<L: DatabaseSession> Connection<L> {
     pub(crate) fn new(link: L) -> Self {
-        let shape = Arc::clone(link.shape());
+        let shape = Arc::clone(&link.opened().shape);
         let (failing, pauses) = (None, 0);
-        let is_unfit = link.unfit().is_some();
+        let is_unfit = link.opened().unfit.is_some();
         Self {
             link: Some(link),
             shape,
@@ -82,8 +82,8 @@ impl<L: DatabaseSession> Connection<L> {
         if self.link.is_none() || self.doubted || looks {
             match setup.logins.attempt(&setup.driver.name(), || setup.connect()) {
                 Ok(link) => {
-                    self.shape = Arc::clone(link.shape());
-                    self.is_unfit = link.unfit().is_some();
+                    self.shape = Arc::clone(&link.opened().shape);
+                    self.is_unfit = link.opened().unfit.is_some();
                     self.link = Some(link);
                     (self.unproven, self.doubted) = (true, false);
                 }

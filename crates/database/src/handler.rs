@@ -308,7 +308,11 @@ impl<D: Driver> Work<'_, D> {
     /// Returns the rows of `range` that cannot be stored twice when they are sent again on this connection.
     fn repeatable(&mut self, range: Range<usize>) -> Vec<Range<usize>> {
         let resend = self.setup.job.resend;
-        let key = self.connection.link().and_then(|link| link.resend_key()).filter(|_| resend);
+        let key = self
+            .connection
+            .link()
+            .and_then(|link| link.opened().resend_key.as_deref())
+            .filter(|_| resend);
         repeatable(key, &self.shape, self.rows, range, self.batch)
     }
 
@@ -318,7 +322,7 @@ impl<D: Driver> Work<'_, D> {
         let opened = self.connection.open(self.setup);
         let limited = opened.and_then(|link| {
             link.limit_locks(lock_limit, self.stop)?;
-            Ok(link.is_atomic())
+            Ok(link.opened().is_atomic)
         });
         // Only a fresh connection can report that a table has lost its transactions.
         let undone = self.undone.as_ref().filter(|(end, _)| range.start < *end);
@@ -383,7 +387,7 @@ impl<D: Driver> Work<'_, D> {
     /// changed, so that the rows must be checked again.
     fn refuse_misfits(&mut self, range: Range<usize>) -> bool {
         let Some(link) = self.connection.link() else { return false };
-        self.suspect |= self.rows.refuse_misfits(&self.shape, range, link.takes());
+        self.suspect |= self.rows.refuse_misfits(&self.shape, range, &link.opened().takes);
         self.is_stale()
     }
 

@@ -61,7 +61,7 @@ impl Letters {
             return Err(DatabaseError::NoDead);
         }
         let link = setup.driver.visit()?;
-        if let Some(error) = link.unfit() {
+        if let Some(error) = &link.opened().unfit {
             return Err(error.clone());
         }
         let (name, rows) = (setup.driver.name(), Rows::default());
@@ -134,7 +134,7 @@ impl<L: DatabaseSession> DeadLetterStore for Open<L> {
     }
 
     fn retry(&mut self, letter: &StoredLetter) -> Result<Retried, Fault> {
-        if is_of_request(self.link.shape()) {
+        if is_of_request(&self.link.opened().shape) {
             return Err(Fault::new(Blame::Statement, NOT_TOLD_APART));
         }
         let batch = Batch {
@@ -146,7 +146,7 @@ impl<L: DatabaseSession> DeadLetterStore for Open<L> {
                 head: None,
             }],
         };
-        let shape = Arc::clone(self.link.shape());
+        let shape = Arc::clone(&self.link.opened().shape);
         self.rows.begin(&shape);
         if let Err(outcome) = self.rows.read(&shape, 0, &batch.requests[0]) {
             return Ok(Retried::Refused(text_of(&outcome)));

@@ -26,7 +26,7 @@ pub(crate) trait Driver: Debug + Send + Sync + 'static {
     const PACED: bool = true;
 
     /// Opens a connection that is ready: missing tables are created, the statement is prepared and checked. The
-    /// dead-letter table may be [unusable](DatabaseSession::unfit).
+    /// dead-letter table may be [unusable](Opened::unfit).
     ///
     /// # Errors
     /// Returns what an operator must fix, or that the server cannot be reached now.
@@ -97,6 +97,27 @@ pub(crate) struct Sink<'s> {
     pub(crate) in_base64: bool,
 }
 
+/// What is known about an open connection and its statement.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    /// The shape of its rows.
+    pub(crate) shape: Arc<Shape>,
+    /// What the column of each parameter accepts.
+    pub(crate) takes: Vec<Takes>,
+    /// The key of rows that are kept if they already exist, independent of who stored them. With it, rows may be sent
+    /// again when it is unknown whether they are stored. `None` if no row may be sent again.
+    pub(crate) resend_key: Option<Vec<KeyColumn>>,
+    /// Whether a rollback or the loss of the connection undoes everything that its statement writes, as far as that is
+    /// known. If not, rows that failed are not sent again.
+    pub(crate) is_atomic: bool,
+    /// One sentence for each setting of the server because of which a power failure may lose committed rows, although
+    /// [`Job::sync`](crate::Job) requires that it loses none.
+    pub(crate) doubts: Vec<String>,
+    /// The reason why the dead-letter table cannot be used, found when the connection was opened. No dead letter is
+    /// written then.
+    pub(crate) unfit: Option<DatabaseError>,
+}
+
 /// An open connection with its statement. It has one transaction at a time. Every wait for a server observes `stop`,
 /// also for answers that the server gives immediately, because the connection may be unresponsive.
 ///
@@ -104,27 +125,8 @@ pub(crate) struct Sink<'s> {
 ///   begin ─► (savepoint ─► insert ─► release | undo)* ─► commit | rollback
 /// ```
 pub(crate) trait DatabaseSession: Send {
-    /// Returns the shape of its rows.
-    fn shape(&self) -> &Arc<Shape>;
-
-    /// Returns the key of rows that are kept if they already exist, independent of who stored them. With it, rows may be
-    /// sent again when it is unknown whether they are stored. `None` if no row may be sent again.
-    fn resend_key(&self) -> Option<&[KeyColumn]>;
-
-    /// Returns what the column of each parameter accepts.
-    fn takes(&self) -> &[Takes];
-
-    /// Whether a rollback or the loss of the connection undoes everything that its statement writes, as far as that is
-    /// known. If not, rows that failed are not sent again.
-    fn is_atomic(&self) -> bool {
-        true
-    }
-
-    /// Returns one sentence for each setting of the server because of which a power failure may lose committed rows,
-    /// although [`Job::sync`](crate::Job) requires that it loses none.
-    fn doubts(&self) -> &[String] {
-        &[]
-    }
+    /// Returns what is known about the connection and its statement.
+    fn opened(&self) -> &Opened;
 
     /// Whether the columns have changed since its statement was prepared, so that a new link must be opened. Called
     /// while no transaction is open. A database that prepares statements again by itself has nothing to check.
@@ -190,10 +192,6 @@ pub(crate) trait DatabaseSession: Send {
         stop: &Stop,
     ) -> Result<(), Fault>;
 
-    /// Returns the reason why the dead-letter table cannot be used, found when the connection was opened. No dead
-    /// letter is written then.
-    fn unfit(&self) -> Option<&DatabaseError>;
-
     /// Writes the dead letters that do not exist yet, identified by their uids, into the table `table`, within the open
     /// transaction. Returns a fault of the statement if the table has changed.
     fn write_dead_letters(
@@ -243,7 +241,7 @@ impl<D: Driver> Setup<D> {
     }
 
     /// Connects, [checks](Driver::check) the database and its dead-letter table, and returns the
-    /// [doubts](DatabaseSession::doubts). A missing database that the daemon would create is a doubt, unless `may_make` allows to
+    /// [doubts](Opened::doubts). A missing database that the daemon would create is a doubt, unless `may_make` allows to
     /// create it.
     ///
     /// # Errors
@@ -256,12 +254,12 @@ impl<D: Driver> Setup<D> {
             }
             opened => opened?,
         };
-        if let Some(error) = link.unfit() {
+        if let Some(error) = &link.opened().unfit {
             return Err(error.clone());
         }
         self.driver.check(&mut link)?;
         self.kept_letters.store(true, Ordering::Relaxed);
-        Ok(link.doubts().to_vec())
+        Ok(link.opened().doubts.clone())
     }
 
     /// Opens a connection with [`Driver::connect`]. Its doubts are logged, once for all connections.
@@ -270,8 +268,8 @@ impl<D: Driver> Setup<D> {
     /// Returns the errors of the driver, and that of the dead-letter table while it has never been found usable.
     pub(crate) fn connect(&self) -> Result<D::DatabaseSession, DatabaseError> {
         let link = self.driver.connect()?;
-        self.note_letters(link.unfit())?;
-        let doubts = link.doubts();
+        let Opened { doubts, unfit, .. } = link.opened();
+        self.note_letters(unfit.as_ref())?;
         if !self.doubted.swap(!doubts.is_empty(), Ordering::Relaxed) {
             let database = self.driver.name();
             doubts.iter().for_each(|doubt| tracing::warn!(database, "{doubt}"));

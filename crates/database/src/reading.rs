@@ -209,7 +209,7 @@ impl<L: DatabaseSession> Read for Reading<L> {
                 at_us: 0,
             }],
         };
-        let shape = Arc::clone(self.link.shape());
+        let shape = Arc::clone(&self.link.opened().shape);
         self.rows.begin(&shape);
         if let Err(Outcome::Ended(_, text)) = self.rows.read(&shape, 0, &batch.requests[0]) {
             return Err(told(&String::from_utf8_lossy(&text)));

@@ -39,7 +39,7 @@ impl<D: Driver> Work<'_, D> {
         if self.setup.job.dead.is_none() || refused.is_empty() {
             return Ok(());
         }
-        if let Some(error) = self.link().unfit().map(ToString::to_string) {
+        if let Some(error) = self.link().opened().unfit.as_ref().map(ToString::to_string) {
             self.lose(&refused, &error);
             return Ok(());
         }

@@ -292,7 +292,7 @@ impl<D: Driver> Work<'_, D> {
     ) -> Result<bool, Fault> {
         let is_short = self.is_waited || !refused;
         let lock_limit = is_short.then(|| SHORT_LOCK_WAIT.min(self.setup.job.lock_timeout));
-        let Some(link) = self.connection.link().filter(|link| link.is_atomic()) else {
+        let Some(link) = self.connection.link().filter(|link| link.opened().is_atomic) else {
             return Ok(false);
         };
         if link.limit_locks(lock_limit, self.stop).is_err() {

@@ -14,6 +14,7 @@ use super::form::Form;
 use super::link::{LockWait, MysqlLink, Run, Session};
 use super::{durability, engines, letters, link, schema};
 use crate::ack;
+use crate::link::Opened;
 use crate::loopback;
 use crate::rows::Shape;
 use crate::server::{self, KEEPALIVE};
@@ -103,21 +104,18 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Session, DatabaseEr
     // The minimum wait of MySQL is one second.
     let least = u64::from(!version.contains("MariaDB"));
     let locks = LockWait { usual, least, now: usual };
+    let resend_key = key.columns;
+    let opened = Opened { shape, takes, resend_key, is_atomic, doubts, unfit };
     Ok(Session {
         connection,
         options,
         run,
-        shape,
-        takes,
+        opened,
         form,
         job: Arc::clone(job),
         names: driver.names.clone(),
-        key: key.columns,
-        doubts,
-        is_atomic,
         request_max,
         locks,
-        unfit,
     })
 }
 

@@ -17,14 +17,12 @@ use super::bind::Leaves;
 use super::form::Form;
 use super::schema::{self, ROWS_MAX, Values};
 use super::{bind, fault, letters};
-use crate::DatabaseError;
 use crate::digits::Digits;
 use crate::effects::{Effects, RowsWithoutEffect};
 use crate::fault::{Blame, Fault};
 use crate::letter::{Letter, StoredLetter};
-use crate::link::{Commit, DatabaseSession, Sink};
+use crate::link::{Commit, DatabaseSession, Opened, Sink};
 use crate::loopback;
-use crate::resend::KeyColumn;
 use crate::rows::{Rows, Shape};
 use crate::server::{self, answer, until};
 use crate::{Affected, Job};
@@ -47,23 +45,15 @@ pub(super) struct Session {
     /// The options of the second connection that ends a statement of this one.
     pub(super) options: Opts,
     pub(super) run: Run,
-    pub(super) shape: Arc<Shape>,
-    /// What each parameter accepts.
-    pub(super) takes: Vec<Takes>,
+    pub(super) opened: Opened,
     /// The form of the columns of the parameters.
     pub(super) form: Option<Form>,
     pub(super) job: Arc<Job>,
     /// The names of the parameters.
     pub(super) names: Vec<String>,
-    /// The key of rows that may be sent again.
-    pub(super) key: Option<Vec<KeyColumn>>,
-    pub(super) doubts: Vec<String>,
-    pub(super) is_atomic: bool,
     /// The maximum size of a request, in bytes. The server closes the connection after a larger one.
     pub(super) request_max: usize,
     pub(super) locks: LockWait,
-    /// The reason why the dead-letter table cannot be used.
-    pub(super) unfit: Option<DatabaseError>,
 }
 
 /// How long statements wait for a lock, in seconds.
@@ -230,36 +220,20 @@ fn of_insert(error: Error) -> Fault {
 }
 
 impl DatabaseSession for MysqlLink {
-    fn shape(&self) -> &Arc<Shape> {
-        &self.session.shape
-    }
-
-    fn resend_key(&self) -> Option<&[KeyColumn]> {
-        self.session.key.as_deref()
-    }
-
-    fn takes(&self) -> &[Takes] {
-        &self.session.takes
+    fn opened(&self) -> &Opened {
+        &self.session.opened
     }
 
     fn is_stale(&mut self, stop: &Stop) -> Result<bool, Fault> {
-        let Self { runtime, session: Session { connection, job, names, takes, .. }, .. } = self;
+        let Self { runtime, session: Session { connection, job, names, opened, .. }, .. } = self;
         let now = schema::takes(connection, &job.action, names);
-        Ok(answer(runtime, stop, now, fault::of)?.0 != *takes)
+        Ok(answer(runtime, stop, now, fault::of)?.0 != opened.takes)
     }
 
     fn has_changed(&mut self, stop: &Stop) -> Result<bool, Fault> {
         let Self { runtime, session: Session { connection, form, .. }, .. } = self;
         let Some(form) = form else { return Ok(false) };
         answer(runtime, stop, form.has_changed(connection), fault::of)
-    }
-
-    fn doubts(&self) -> &[String] {
-        &self.session.doubts
-    }
-
-    fn is_atomic(&self) -> bool {
-        self.session.is_atomic
     }
 
     fn limit_locks(&mut self, limit: Option<Duration>, stop: &Stop) -> Result<(), Fault> {
@@ -290,8 +264,8 @@ impl DatabaseSession for MysqlLink {
         stop: &Stop,
     ) -> Result<(), Fault> {
         let Self { runtime, session, .. } = self;
-        let Session { connection, options, run, shape, takes, form, job, request_max, .. } =
-            session;
+        let Session { connection, options, run, opened, form, job, request_max, .. } = session;
+        let Opened { shape, takes, .. } = opened;
         let fitted = (&**shape, &takes[..]);
         let id = connection.id();
         let told = |error: Error| fault::of(&error);
@@ -430,7 +404,7 @@ impl DatabaseSession for MysqlLink {
         stop: &Stop,
     ) -> Result<(), Fault> {
         let Self { runtime, session, .. } = self;
-        let Session { connection, options, run, shape, takes, .. } = session;
+        let Session { connection, options, run, opened: Opened { shape, takes, .. }, .. } = session;
         let Run::Query(prepared, json) = run else {
             return Err(Fault::new(Blame::Statement, "there is no query"));
         };
@@ -479,10 +453,6 @@ impl DatabaseSession for MysqlLink {
         let work =
             async { letters::write_dead_letters(connection, table, letters, *request_max).await };
         stoppable(runtime, options, id, stop, work)
-    }
-
-    fn unfit(&self) -> Option<&DatabaseError> {
-        self.session.unfit.as_ref()
     }
 
     fn letters(

@@ -17,6 +17,7 @@ use super::stale::{Columns, Prepared};
 use super::tls::Rustls;
 use super::{durability, foreign, letters, schema};
 use crate::ack::{self, Piece};
+use crate::link::Opened;
 use crate::loopback;
 use crate::rows::Shape;
 #[cfg(feature = "tls")]
@@ -59,7 +60,7 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Session, Databas
     let sources: Vec<Source> = names.map(|name| members.source(name)).collect::<Result<_, _>>()?;
     // Before everything that depends on the columns, so that a change in between is noticed.
     let mut form = Form::of(&client, &job.action).await.map_err(told)?;
-    let mut key = None;
+    let mut resend_key = None;
     let mut returned = Vec::new();
     let takes;
     let of_statement = |prepared: &Statement| {
@@ -79,7 +80,7 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Session, Databas
                 None => None,
             };
             let columns = Columns::Insert(plan.text());
-            (key, takes) = (plan.key, plan.takes);
+            (resend_key, takes) = (plan.key, plan.takes);
             let by_row = plan.has_rules;
             if let Some(form) = form.as_mut().filter(|_| !by_row) {
                 form.watch_rules(&client, table).await.map_err(told)?;
@@ -133,7 +134,9 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Session, Databas
         names: driver.text.names.clone(),
         columns,
     };
-    Ok(Session { client, tls, run, prepared, shape, takes, key, doubts, has_foreign, form, unfit })
+    // A transaction undoes everything.
+    let opened = Opened { shape, takes, resend_key, is_atomic: true, doubts, unfit };
+    Ok(Session { client, tls, run, prepared, opened, has_foreign, form })
 }
 
 /// Returns a query whose columns all have a form that can be decoded.

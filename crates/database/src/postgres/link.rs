@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::ops::Range;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use exchange::{Batch, Stop};
@@ -23,17 +22,14 @@ use super::stale::Prepared;
 use super::tls::Rustls;
 use super::wire::Text;
 use super::{fault, foreign, letters};
-use crate::DatabaseError;
 use crate::digits::Digits;
 use crate::effects::Effects;
 use crate::fault::{Blame, Fault};
 use crate::letter::{Letter, StoredLetter};
-use crate::link::{Commit, DatabaseSession, Sink};
-use crate::resend::KeyColumn;
-use crate::rows::{Rows, Shape};
+use crate::link::{Commit, DatabaseSession, Opened, Sink};
+use crate::rows::Rows;
 use crate::server::{stoppable, until};
 use sql::Array;
-use sql::column::Takes;
 
 /// The statement for a batch or a request.
 #[derive(Debug)]
@@ -69,18 +65,11 @@ pub(super) struct Session {
     pub(super) tls: Option<Rustls>,
     pub(super) run: Run,
     pub(super) prepared: Prepared,
-    pub(super) shape: Arc<Shape>,
-    /// What each parameter accepts.
-    pub(super) takes: Vec<Takes>,
-    /// The key of rows that may be sent again.
-    pub(super) key: Option<Vec<KeyColumn>>,
-    pub(super) doubts: Vec<String>,
+    pub(super) opened: Opened,
     /// The database had a server of foreign tables when the session began.
     pub(super) has_foreign: bool,
     /// The form of the columns that the values are checked against.
     pub(super) form: Option<Form>,
-    /// The reason why the dead-letter table cannot be used.
-    pub(super) unfit: Option<DatabaseError>,
 }
 
 /// An open session, the runtime of its connection, and the state of its transaction.
@@ -200,20 +189,8 @@ async fn cancel(client: &Client, tls: Option<&Rustls>) {
 }
 
 impl DatabaseSession for PostgresLink {
-    fn shape(&self) -> &Arc<Shape> {
-        &self.session.shape
-    }
-
-    fn resend_key(&self) -> Option<&[KeyColumn]> {
-        self.session.key.as_deref()
-    }
-
-    fn takes(&self) -> &[Takes] {
-        &self.session.takes
-    }
-
-    fn doubts(&self) -> &[String] {
-        &self.session.doubts
+    fn opened(&self) -> &Opened {
+        &self.session.opened
     }
 
     fn is_stale(&mut self, stop: &Stop) -> Result<bool, Fault> {
@@ -250,7 +227,8 @@ impl DatabaseSession for PostgresLink {
         stop: &Stop,
     ) -> Result<(), Fault> {
         let Self { runtime, session, changed, ahead, arrays, .. } = self;
-        let Session { client, tls, run, prepared, shape, takes, form, .. } = session;
+        let Session { client, tls, run, prepared, opened, form, .. } = session;
+        let Opened { shape, takes, .. } = opened;
         let affected = prepared.job.affected;
         match run {
             Run::Arrays { insert, absent, by_row: true } => {
@@ -367,7 +345,8 @@ impl DatabaseSession for PostgresLink {
         sink: &mut Sink<'_>,
         stop: &Stop,
     ) -> Result<(), Fault> {
-        let Self { runtime, session: Session { client, tls, run, shape, takes, .. }, .. } = self;
+        let Self { runtime, session: Session { client, tls, run, opened, .. }, .. } = self;
+        let Opened { shape, takes, .. } = opened;
         let Run::Query { prepared, names, plan } = run else {
             return Err(Fault::new(Blame::Statement, "there is no query"));
         };
@@ -412,10 +391,6 @@ impl DatabaseSession for PostgresLink {
             letters::write_dead_letters(client, table, letters).await
         };
         with_ahead(runtime, client, tls.as_ref(), "", stop, work)
-    }
-
-    fn unfit(&self) -> Option<&DatabaseError> {
-        self.session.unfit.as_ref()
     }
 
     fn letters(

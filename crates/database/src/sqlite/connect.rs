@@ -103,7 +103,7 @@ pub(super) fn connect(driver: &SqliteDriver, may_make: bool) -> Result<SqliteLin
     let log = (log, pages);
     let link = SqliteLink::new(connection, files, log, statement, shape, job.lock_timeout);
     let mut link = link.map_err(failed)?;
-    (link.unfit, link.doubts) = (unfit, doubts);
+    (link.opened.unfit, link.opened.doubts) = (unfit, doubts);
     Ok(link)
 }
 

@@ -24,10 +24,9 @@ use crate::digits::Digits;
 use crate::effects::{Effects, RowsWithoutEffect};
 use crate::fault::{Blame, Fault};
 use crate::letter::{Letter, StoredLetter};
-use crate::link::{Commit, DatabaseSession, Sink};
+use crate::link::{Commit, DatabaseSession, Opened, Sink};
 use crate::resend::KeyColumn;
 use crate::rows::{Rows, Shape};
-use sql::column::Takes;
 
 /// SQLite waits for a lock in intervals of this length. Between them the handler checks whether to stop.
 const LOCK_SLICE: Duration = Duration::from_millis(25);
@@ -48,18 +47,12 @@ pub(super) struct SqliteLink {
     /// The number of frames at which the log is copied into the database; 0: never.
     checkpoint_frames: u32,
     statement: Prepared,
-    shape: Arc<Shape>,
-    /// What each parameter accepts.
-    takes: Vec<Takes>,
+    pub(super) opened: Opened,
     /// The names of the columns that the statement returns, if the acknowledgements need them. Their positions are in
     /// the shape.
     returned: Vec<String>,
     /// The returned columns have changed.
     returns_others: bool,
-    /// One sentence for a table whose definition lets rows remove others.
-    pub(super) doubts: Vec<String>,
-    /// The reason why the dead-letter table cannot be used.
-    pub(super) unfit: Option<DatabaseError>,
     /// The version of the schema that these values belong to.
     schema: i64,
     lock_timeout: Duration,
@@ -92,6 +85,9 @@ impl SqliteLink {
         let schema = schema_of(&connection)?;
         let takes = types::takes(&connection, &statement.job.action, &statement.names)?;
         let returned = returned_by(&connection, &statement.sql, shape.is_late)?;
+        let resend_key = resend_key(statement.conflict.as_ref());
+        let (doubts, unfit, is_atomic) = (Vec::new(), None, true);
+        let opened = Opened { shape, takes, resend_key, is_atomic, doubts, unfit };
         Ok(Self {
             connection,
             files,
@@ -99,12 +95,9 @@ impl SqliteLink {
             log_bytes,
             checkpoint_frames,
             statement,
-            shape,
-            takes,
+            opened,
             returned,
             returns_others: false,
-            doubts: Vec::new(),
-            unfit: None,
             schema,
             lock_timeout,
         })
@@ -225,8 +218,8 @@ impl SqliteLink {
     ) -> Result<bool, Fault> {
         let mut statement = self.connection.prepare_cached(&conflict.sql)?;
         for (index, column) in conflict.key.iter().enumerate() {
-            let takes = &self.takes[column.parameter];
-            let fit = rows.fitted(row, &self.shape, (column.parameter, takes), batch)?;
+            let takes = &self.opened.takes[column.parameter];
+            let fit = rows.fitted(row, &self.opened.shape, (column.parameter, takes), batch)?;
             statement.raw_bind_parameter(index + 1, bound(fit, takes))?;
         }
         Ok(statement.raw_query().next()?.is_some())
@@ -240,8 +233,8 @@ impl SqliteLink {
         batch: &Batch,
         told: impl Fn(Error) -> Fault,
     ) -> Result<(), Fault> {
-        for (index, takes) in self.takes.iter().enumerate() {
-            let fit = rows.fitted(row, &self.shape, (index, takes), batch)?;
+        for (index, takes) in self.opened.takes.iter().enumerate() {
+            let fit = rows.fitted(row, &self.opened.shape, (index, takes), batch)?;
             statement.raw_bind_parameter(index + 1, bound(fit, takes)).map_err(&told)?;
         }
         Ok(())
@@ -328,13 +321,14 @@ fn keep(value: ValueRef<'_>, digits: &mut Digits) -> bool {
     true
 }
 
-impl DatabaseSession for SqliteLink {
-    fn shape(&self) -> &Arc<Shape> {
-        &self.shape
-    }
+/// Returns the key of rows that may be sent again.
+fn resend_key(conflict: Option<&Conflict>) -> Option<Vec<KeyColumn>> {
+    conflict.filter(|conflict| conflict.is_filled).map(|conflict| conflict.key.clone())
+}
 
-    fn takes(&self) -> &[Takes] {
-        &self.takes
+impl DatabaseSession for SqliteLink {
+    fn opened(&self) -> &Opened {
+        &self.opened
     }
 
     /// Also compares the files, because the next step reads them.
@@ -342,11 +336,6 @@ impl DatabaseSession for SqliteLink {
         self.files.check()?;
         self.check_log(Depth::Length)?;
         Ok(schema_of(&self.connection)? != self.schema)
-    }
-
-    fn resend_key(&self) -> Option<&[KeyColumn]> {
-        let conflict = self.statement.conflict.as_ref().filter(|conflict| conflict.is_filled);
-        conflict.map(|conflict| &*conflict.key)
     }
 
     fn begin(&mut self, stop: &Stop) -> Result<(), Fault> {
@@ -364,12 +353,16 @@ impl DatabaseSession for SqliteLink {
         let schema = schema_of(&self.connection)?;
         if self.schema != schema {
             let Prepared { job, names, .. } = &self.statement;
-            self.takes = types::takes(&self.connection, &job.action, names)?;
+            self.opened.takes = types::takes(&self.connection, &job.action, names)?;
             // An error occurs again when the rows are stored.
-            let returned = returned_by(&self.connection, &self.statement.sql, self.shape.is_late);
+            let returned =
+                returned_by(&self.connection, &self.statement.sql, self.opened.shape.is_late);
             self.returns_others = returned.is_ok_and(|returned| returned != self.returned);
             match Conflict::of(&self.connection, &self.statement.job.action)? {
-                Ok(conflict) => self.statement.conflict = conflict,
+                Ok(conflict) => {
+                    self.opened.resend_key = resend_key(conflict.as_ref());
+                    self.statement.conflict = conflict;
+                }
                 // A key that has gone is an error of the statement.
                 Err(DatabaseError::NoKey { .. }) => {}
                 Err(error) => return Err(Fault::new(Blame::Statement, &error.to_string())),
@@ -394,7 +387,7 @@ impl DatabaseSession for SqliteLink {
         stop: &Stop,
     ) -> Result<(), Fault> {
         let mut statement = self.statement()?;
-        let is_late = self.shape.is_late;
+        let is_late = self.opened.shape.is_late;
         effects.begin(is_late, statement.column_names().filter(|_| is_late));
         let mut idle = RowsWithoutEffect::new(self.statement.affected);
         for row in part {
@@ -523,14 +516,6 @@ impl DatabaseSession for SqliteLink {
         _: &Stop,
     ) -> Result<(), Fault> {
         letters::write_dead_letters(&self.connection, table, letters)
-    }
-
-    fn doubts(&self) -> &[String] {
-        &self.doubts
-    }
-
-    fn unfit(&self) -> Option<&DatabaseError> {
-        self.unfit.as_ref()
     }
 
     fn letters(
