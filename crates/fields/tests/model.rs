@@ -4,22 +4,16 @@
 
 use fields::{Case, Fields, http1, netstring};
 
+#[path = "../../../fuzz/entries/random.rs"]
+mod random;
+
+use random::Random;
+
 const STEPS: usize = 100_000;
 
 type Model = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
-/// A small generator (xorshift64*). It is implemented here so that a seed always produces the same operations.
-struct Random(u64);
-
 impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        let word = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
-        usize::try_from(word).expect("31 bits fit") % limit
-    }
-
     fn name(&mut self) -> Vec<u8> {
         const NAMES: [&str; 9] =
             ["Host", "host", "HOST", "a", "A", "x-trace", "X-Trace", "content-length", "via"];
