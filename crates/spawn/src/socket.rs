@@ -86,8 +86,11 @@ impl Eq for Socket {}
 /// Whether the socket at a path has no listener: the kernel refuses a connection.
 pub(crate) fn has_no_listener(path: &Path) -> bool {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let tried = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
-        .and_then(|socket| connect(&socket, &SocketAddrUnix::new(path)?));
+    let tried =
+        socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).and_then(|socket| {
+            crate::system::refuse_descriptors(&socket);
+            connect(&socket, &SocketAddrUnix::new(path)?)
+        });
     tried == Err(Errno::CONNREFUSED)
 }
 
