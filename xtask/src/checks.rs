@@ -155,7 +155,10 @@ fn features(workspace: &Workspace) -> Result<String, Failure> {
     let builds = ["", "sqlite", "postgres", "mysql", "mysql,postgres,tls"]
         .map(|features| (&database[..], features))
         .into_iter()
-        .chain(["", "daemon", "admin", "databases"].map(|features| (&program[..], features)));
+        .chain(
+            ["", "daemon", "admin", "cluster", "databases"]
+                .map(|features| (&program[..], features)),
+        );
     for (package, features) in builds {
         let build = ["clippy", "--quiet", "--no-default-features", "--features", features];
         let args = build.iter().chain(package).chain(&["--", "-D", "warnings"]);
