@@ -124,7 +124,7 @@ mod tests {
         let none = CreateStreamError::new(CreateStreamErrorKind::JetStreamUnavailable);
         let text = create("main_web", &none);
         assert!(text.contains("`main_web`") && text.contains("jetstream { … }"), "{text}");
-        let denied = "nats: Permissions Violation for Publish to \"$JS.API.INFO\"".to_owned();
+        let denied = "Permissions Violation for Publish to \"$JS.API.INFO\"".to_owned();
         let text = server_error(&ServerError::Other(denied));
         assert!(text.starts_with("the NATS server says: Permissions"), "{text}");
         assert!(text.contains("docs/cluster.md"), "{text}");
