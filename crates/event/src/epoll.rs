@@ -46,6 +46,7 @@ impl Epoll {
     /// # Errors
     /// If the process or the system has no descriptor left.
     pub fn new() -> io::Result<Self> {
+        paths::hold_process_files();
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let waker = EventFdWaker::new()?;
         // Edge-triggered, so that the counter need not be read: every write is a new edge.

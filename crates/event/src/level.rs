@@ -94,6 +94,7 @@ impl<S: LevelSet> Level<S> {
     /// # Errors
     /// If the process or the system has no descriptor left.
     pub fn new() -> io::Result<Self> {
+        paths::hold_process_files();
         let (mut set, waker) = (S::new()?, Arc::new(EventFdWaker::new()?));
         set.request(waker.fd(), Readiness::READ)?;
         Ok(Self {

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod entry;
+mod held;
 mod mounts;
 mod ownership;
 mod protected;
@@ -16,6 +17,7 @@ mod read;
 mod socket;
 mod walk;
 
+pub use held::hold_process_files;
 pub use mounts::is_trusted as is_trusted_mount;
 pub use ownership::{check_author, check_mode, is_public};
 pub use protected::{open_given, protected, protected_directory, read_protected};
