@@ -51,6 +51,9 @@ pub fn mysql_parameters(sql: &str, tables: &[MysqlTable]) -> (Vec<Takes>, Vec<St
             Takes::Compared(Compared::Expression)
         }
         Use::Parameter => Takes::Compared(Compared::Parameter),
+        Use::Interval => Takes::Operand { doubles: true },
+        // The servers take -1 for the largest number.
+        Use::Limit => Takes::Unsigned(u64::MAX),
         Use::Number(goes) | Use::Extreme(goes) => {
             let is_number = matches!(of, Use::Number(_));
             if *goes == Goes::Read {

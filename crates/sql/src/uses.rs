@@ -25,6 +25,10 @@ pub(crate) enum Use {
     Parameter,
     /// It is calculated with.
     Number(Goes),
+    /// It is the number of an interval: `interval :x day`.
+    Interval,
+    /// It is a number of rows: `limit :x`.
+    Limit,
     /// It is an argument of `greatest` or `least`.
     Extreme(Goes),
     /// It is a part of the value that a column is set to.

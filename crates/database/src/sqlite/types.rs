@@ -71,7 +71,8 @@ pub(super) fn takes(
             });
             takes.collect()
         }
-        Action::Query(_) => parameters.iter().map(|_| Takes::Any).collect(),
+        // A text would be greater than every number.
+        Action::Query(_) => parameters.iter().map(|_| Takes::Number).collect(),
     })
 }
 

@@ -129,3 +129,28 @@ fn a_calculation_finds_only_the_rows_of_the_number() {
     let mut handler = place.handler(Job::new(Action::Query(query)));
     assert_eq!(serve(&mut handler, [r#"{"a":1,"b":2}"#]), ["3\t0.1000\n"]);
 }
+
+/// The server reads the text `1e3` as one day and `abc` as none, and takes -1 rows for all of them.
+#[test]
+fn an_interval_and_a_limit_are_numbers() {
+    let place = Place::mariadb();
+    for (sql, value, answer, left) in [
+        ("delete from aged where at < now() - interval :x day", "1e3", "ok", "3"),
+        ("delete from aged where at < now() - interval :x day", "\"abc\"", "!row", "4"),
+        ("delete from aged where at < subdate(now(), :x)", "1000", "ok", "3"),
+        ("delete from aged where at < date_sub(now(), interval :x hour)", "1.0e18", "!", "4"),
+        ("delete from aged order by at limit :x", "-1", "!row", "4"),
+        ("delete from aged order by at limit :x", "2", "ok", "2"),
+    ] {
+        place.run("drop table if exists aged");
+        place.run("create table aged (id int primary key, at datetime)");
+        place.run(
+            "insert into aged select 1, now() - interval 1 hour union select 2, now() - interval 2 day \
+             union select 3, now() - interval 400 day union select 4, now() - interval 2000 day",
+        );
+        let mut handler = place.handler(job(sql));
+        let answers = serve(&mut handler, [format!(r#"{{"x":{value}}}"#)]);
+        assert!(answers[0].starts_with(answer), "{sql} {value}: {answers:?}");
+        assert_eq!(place.run("select count(*) from aged"), [left], "{sql} {value}");
+    }
+}

@@ -7,6 +7,9 @@ use crate::tokens::Token;
 const CALCULATING: [&str; 10] =
     ["abs", "avg", "ceil", "ceiling", "floor", "mod", "round", "sign", "sum", "truncate"];
 
+/// Functions whose second argument is a number of days.
+const DAYS: [&str; 2] = ["adddate", "subdate"];
+
 /// Functions that return one of their arguments, which they compare.
 const EXTREMES: [&str; 2] = ["greatest", "least"];
 
@@ -18,8 +21,15 @@ impl Reader<'_> {
     pub(super) fn computed_at(&self, index: usize) -> Option<Use> {
         let (left, right) = self.without_parentheses(index);
         let function = self.function_of(left, right);
-        if self.is_operand(left, right) || function.is_some_and(|at| self.is_word(at, &CALCULATING))
-        {
+        let is_argument = |words| function.is_some_and(|at| self.is_word(at, words));
+        let is_days = is_argument(&DAYS) && self.before(left)?.is_mark(&[","]);
+        if is_days || self.is_interval(left, right) {
+            return Some(Use::Interval);
+        }
+        if self.is_limit(left) {
+            return Some(Use::Limit);
+        }
+        if self.is_operand(left, right) || is_argument(&CALCULATING) {
             return Some(Use::Number(self.goes(index)));
         }
         let function = function.filter(|at| self.is_word(*at, &EXTREMES))?;
@@ -43,6 +53,17 @@ impl Reader<'_> {
         let interval = |at: Option<usize>| at.is_some_and(|at| self.is_word(at, &["interval"]));
         left > 0 && self.is_operator(left - 1) && !interval(left.checked_sub(4))
             || self.is_operator(right) && !interval(Some(right + 1))
+    }
+
+    /// Whether it is the number of an interval such as `interval :x day`. The value of a unit like `day_hour` is a text.
+    fn is_interval(&self, mut left: usize, mut right: usize) -> bool {
+        while self.before(left).is_some_and(|it| it.is_mark(&["("]))
+            && self.token(right).is_some_and(|it| it.is_mark(&[")"]))
+        {
+            (left, right) = (left - 1, right + 1);
+        }
+        let is_plain = |unit: &Token| matches!(unit, Token::Word(unit) if !unit.contains('_'));
+        left > 0 && self.is_word(left - 1, &["interval"]) && self.token(right).is_some_and(is_plain)
     }
 
     /// Returns the function of which it is an argument.

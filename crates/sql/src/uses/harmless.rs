@@ -16,15 +16,12 @@ const NO_FUNCTIONS: [&str; 14] = [
 ];
 
 impl Reader<'_> {
-    /// Whether a value at this place is not compared with a column: a limit, an interval, an argument of a function, a
+    /// Whether a value at this place is not compared with a column: an interval, an argument of a function, a
     /// column of the result, or a condition of its own.
     pub(super) fn is_harmless(&self, left: usize, right: usize) -> bool {
         let clause = (0..left).rev().filter(|at| self.scopes[*at] == self.scopes[left]);
         let clause = clause.filter_map(|at| self.token(at)).find(|it| it.is_any(&CLAUSES));
         let before = self.before(left);
-        if self.is_limit(left) {
-            return true;
-        }
         if before.is_some_and(|it| it.is("interval")) {
             return true;
         }
@@ -37,7 +34,7 @@ impl Reader<'_> {
     }
 
     /// Whether it is a number of rows: `limit :x, :y`, `limit :x offset :y`. A column may have the name `offset`.
-    fn is_limit(&self, left: usize) -> bool {
+    pub(super) fn is_limit(&self, left: usize) -> bool {
         let Some(before) = self.before(left) else { return false };
         before.is_any(&["limit", "offset", "examined"])
             || before.is_mark(&[","])
