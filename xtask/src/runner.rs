@@ -88,7 +88,7 @@ pub(crate) fn on_two_shards(workspace: &Workspace) -> Result<String, Failure> {
     args.extend(ON_TWO_SHARDS.map(str::to_owned));
     let mut command = noted(workspace, workspace.cargo(args));
     command.env(FAULTS, Counts::Tenth.word()).env(SHARDS, "2");
-    finish(command, Counts::Tenth, &mut Report::default())
+    finish(command, Counts::Tenth, false, &mut Report::default())
         .map_err(|failure| failure.repeated_by("cargo xtask test --only shards".to_owned()))
 }
 
@@ -127,21 +127,36 @@ pub(crate) fn run_with(
         command.arg("--").args(rest);
     }
     let repeat = shell::show(&command);
-    let result = finish(command, counts, &mut report);
+    let is_shown = rest.iter().any(|it| it == "--nocapture");
+    let result = finish(command, counts, is_shown, &mut report);
     (report, result.map_err(|failure| failure.repeated_by(repeat)))
 }
 
-fn finish(mut command: Command, counts: Counts, report: &mut Report) -> Result<String, Failure> {
+fn finish(
+    mut command: Command,
+    counts: Counts,
+    is_shown: bool,
+    report: &mut Report,
+) -> Result<String, Failure> {
     if counts == Counts::Tenth && std::env::var_os(THREADS).is_none() {
         command.env(THREADS, threads().to_string());
     }
-    let success = follow(command, counts.silence(), report)?;
+    let success = follow(command, counts.silence(), is_shown, report)?;
     verdict(report, success)
 }
 
-fn follow(command: Command, silence: Duration, report: &mut Report) -> Result<bool, Failure> {
+/// Runs the command and counts its tests. `is_shown`: what it prints is shown, and not only the counts.
+fn follow(
+    command: Command,
+    silence: Duration,
+    is_shown: bool,
+    report: &mut Report,
+) -> Result<bool, Failure> {
     let report = RefCell::new(report);
     let each = |line: &str| {
+        if is_shown {
+            println!("{line}");
+        }
         let finished = report.borrow_mut().take(line);
         if let Some(binary) = finished.filter(|binary| binary.passed + binary.failed > 0) {
             println!("{}", binary.line());

@@ -9,11 +9,13 @@ mod requests;
 use std::path::{Path, PathBuf};
 
 use super::driver::{Options, Part, Spec, Whole};
+use super::goals::{Goal, at_most};
 use super::ground::Ground;
 use super::numbers;
 use super::page::{Template, row};
 use super::process;
 use super::statistics::thousands;
+use super::trial::Trial;
 use crate::requirements;
 use crate::shell::{Failure, Workspace, command};
 use clap::Args;
@@ -67,10 +69,33 @@ pub(super) fn run(workspace: &Workspace, arguments: &ClusterArguments) -> Result
         "binds" => binds(ground, *rate),
         _ => requests::measure(ground, TEXT),
     };
-    bench.run(measure, |_| Whole {
+    bench.run(measure, |parts| Whole {
+        goals: goals(parts, *clients),
         values: vec![("versions", versions(ground))],
-        ..Whole::default()
     })
+}
+
+fn goals(parts: &[Part], clients: u32) -> Vec<Goal> {
+    let trials: Vec<Trial> = parts.iter().map(|part| Trial::read(&part.values)).collect();
+    let [catch_up, binds, requests] = &trials[..] else { return Vec::new() };
+    let seconds = clients.div_ceil(100_000) * 3;
+    let clients = thousands(f64::from(clients));
+    let calls = requests.ratio("calls", requests::NAMES[1], requests::NAMES[0]).median;
+    vec![
+        at_most(
+            format!("a fresh process learns {clients} clients in at most {seconds} s"),
+            catch_up.median(ROADSTEAD, "seconds"),
+            seconds.into(),
+        ),
+        at_most("at most 200 bytes per client", catch_up.median(ROADSTEAD, "bytes"), 200.0),
+        at_most("p99 of a binding at most 50 ms", binds.median(ROADSTEAD, "p99_ms"), 50.0),
+        at_most(
+            "CPU of a binding at the first process at most 20 µs",
+            binds.median(ROADSTEAD, "writer_us"),
+            20.0,
+        ),
+        at_most("system calls of a request at most 1.01 × without `[cluster]`", calls, 1.01),
+    ]
 }
 
 fn build(workspace: &Workspace, options: &Options) -> Result<(), Failure> {

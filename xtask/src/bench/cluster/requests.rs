@@ -14,7 +14,7 @@ use crate::bench::{process, system_calls};
 use crate::shell::{Failure, command};
 use serde_json::json;
 
-const NAMES: [&str; 2] = ["without `[cluster]`", "with `[cluster]`"];
+pub(super) const NAMES: [&str; 2] = ["without `[cluster]`", "with `[cluster]`"];
 
 fn serve(ground: &Ground, origin: &Server, nats: Option<&Nats>) -> Result<Server, Failure> {
     let cluster = nats.map_or_else(String::new, |nats| {
